@@ -1,0 +1,176 @@
+#pragma once
+// Rules: where a row is cut. top_k and top_p ask for a pivot, top_k of the count and top_p of the
+// mass, and settle what happens to entries tied at it.
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cuda/std/limits>
+#include <cuda/std/utility>
+
+#include "pivot.hpp"
+
+namespace cutoff {
+inline namespace v0 {
+
+/// A parameter of a rule: one value for all rows, or an array with one for each.
+///
+/// Shapes:  array [count]: device memory, host memory for serial; read when the kernel runs
+/// Units:   integers are saturated to T; an integer parameter takes no floating value
+/// Errors:  a null array, or a count unlike the batch's, is cudaErrorInvalidValue in the call
+template <class T>
+class per_row {
+ public:
+  template <class U>
+    requires((std::integral<U> && !std::same_as<U, bool>) || (std::floating_point<U> && std::floating_point<T>))
+  __host__ __device__ per_row(U x) : value(saturated(+x)) {}
+  __host__ __device__ per_row(T const* one_a_row) : array(one_a_row), is_array(true) {}
+  __host__ __device__ per_row(T const* one_a_row, std::int64_t array_count)
+      : array(one_a_row), count(array_count), is_array(true) {}
+  per_row(bool) = delete;
+  per_row(std::nullptr_t) = delete;
+
+  __host__ __device__ T operator[](std::int64_t b) const { return is_array ? array[b] : value; }
+
+  /// Whether B rows can be served: a value can always.
+  bool serves(std::int64_t B) const { return !is_array || (array && (count == unknown || count == B)); }
+  bool is_scalar() const { return !is_array; }
+
+ private:
+  static constexpr std::int64_t unknown = -1;
+
+  template <class U>
+  __host__ __device__ static T saturated(U x) {
+    if constexpr (std::integral<T>) {
+      using limits = cuda::std::numeric_limits<T>;
+      if (cuda::std::cmp_greater(x, limits::max())) return limits::max();
+      if (cuda::std::cmp_less(x, limits::min())) return limits::min();
+    }
+    return static_cast<T>(x);
+  }
+
+  T value{};
+  T const* array = nullptr;
+  std::int64_t count = unknown;
+  bool is_array = false;
+};
+
+/// What becomes of entries tied at the pivot: all stay, or only as many as are still wanted, lowest
+/// index first. by_sink: keep for renorm and pivots, lowest_index for gather.
+enum class ties { by_sink, keep, lowest_index };
+
+/// Where a row is cut: what stays is what lies above key, and on it up to index last.
+template <class W>
+struct line {
+  std::uint32_t key;
+  std::uint32_t last;
+  bool drawn;  // false: no cut, every entry that counts stays
+  W kept;      // measure of what stays
+
+  __host__ __device__ bool keeps(std::uint32_t k, std::uint32_t i) const {
+    return k > key || (k == key && i <= last);
+  }
+};
+
+/// Index of the n-th of a row's entries with a key, n from 1.
+template <group G, class Row>
+__host__ __device__ std::uint32_t nth_tied(G const& g, Row r, std::uint32_t key, std::uint32_t n) {
+  std::uint32_t index = 0;
+  enumerate(
+      g, r, [&](std::uint32_t, typename Row::value x) { return Row::key(x) == key; },
+      [&](std::uint32_t i, typename Row::value, std::uint32_t before) {
+        if (before == n - 1) index = i;
+      });
+  return g.max(index);
+}
+
+/// Measure of what stays.
+template <group G, class Row, measure M, class W>
+__host__ __device__ typename M::weight kept_measure(G const& g, Row r, M const& m, line<W> const& cut) {
+  typename M::weight mine = 0;
+  if constexpr (std::same_as<M, nothing>) return mine;
+  sweep(g, r, [&](std::uint32_t i, typename Row::value x) {
+    if (cut.keeps(Row::key(x), i)) mine += m.weigh(Row::key(x));
+  });
+  return g.sum(mine);
+}
+
+inline constexpr std::uint32_t whole_group = 0xffffffff;
+
+/// The line that drops nothing that counts.
+template <group G, class Row, measure M>
+__host__ __device__ auto no_line(G const& g, Row r, M const& m) {
+  line<typename M::weight> cut{Row::lowest, whole_group, false, 0};
+  cut.kept = kept_measure(g, r, m, cut);
+  return cut;
+}
+
+/// Keeps the k largest entries of each row.
+///
+/// Units:   k a count. Array: k <= 0 or k >= V is no cut. Scalar: k <= 0 is an error
+/// Ties:    keep: all that equal the k-th largest stay; lowest_index: exactly k stay
+struct top_k {
+  per_row<std::int32_t> k;
+  ties at_pivot = ties::by_sink;
+
+  static constexpr bool weighs = false;
+  bool valid(std::int64_t B) const { return k.serves(B) && !(k.is_scalar() && k[0] <= 0); }
+
+  /// Draws the line in row b, and weighs what stays by m.
+  template <group G, class Row, measure M>
+  __host__ __device__ auto draw(G const& g, Row r, std::int64_t b, M const& m, ties at) const {
+    std::int32_t const wanted = k[b];
+    if (wanted <= 0 || static_cast<std::uint32_t>(wanted) >= r.length) return no_line(g, r, m);
+    auto const target = static_cast<std::uint32_t>(wanted);
+    auto const found = radix_pivot(g, r, count{}, target);
+    if (!found.reached()) return no_line(g, r, m);
+    line<typename M::weight> cut{found.key, whole_group, true, 0};
+    std::uint32_t const still = target - found.above;  // wanted of those tied
+    if (at == ties::lowest_index && still < found.at) cut.last = nth_tied(g, r, found.key, still);
+    cut.kept = kept_measure(g, r, m, cut);
+    return cut;
+  }
+};
+
+/// Keeps the largest entries of each row, up to the one at which their mass reaches p.
+///
+/// Units:   p an absolute mass, not a share of the row's. Array: NaN or p >= 1 is no cut, p <= 0
+///          keeps the maximum. Scalar: NaN and values outside [0, 1] are errors; 1 is no cut
+/// Ties:    keep: all that equal the last one stay; lowest_index: the shortest prefix in order
+///          (value descending, index ascending) stays
+struct top_p {
+  per_row<float> p;
+  ties at_pivot = ties::by_sink;
+
+  static constexpr bool weighs = true;
+  bool valid(std::int64_t B) const {
+    return p.serves(B) && !(p.is_scalar() && to_bits(p[0]) > one && to_bits(p[0]) != format<float>::sign);
+  }
+
+  /// Draws the line in row b, and weighs what stays by m.
+  template <group G, class Row, class W>
+  __host__ __device__ auto draw(G const& g, Row r, std::int64_t b, mass<typename Row::value, W> const& m,
+                                ties at) const {
+    // By bits: from 1 up, and NaN of either sign.
+    std::uint32_t const bits = to_bits(p[b]);
+    if (bits >= one && (bits < format<float>::sign || bits > (format<float>::sign | format<float>::infinity)))
+      return no_line(g, r, m);
+    W const target = m.target(p[b]);
+    auto const found = radix_pivot(g, r, m, target);
+    line<W> cut{found.key, whole_group, found.reached(), static_cast<W>(found.above + found.at)};
+    if (at == ties::lowest_index && found.reached()) {
+      W const each = m.weigh(found.key);
+      W const still = (target - found.above + each - 1) / each;  // how many of those tied it takes
+      if (still * each == found.at) return cut;
+      cut.last = nth_tied(g, r, found.key, static_cast<std::uint32_t>(still));
+      cut.kept = static_cast<W>(found.above + still * each);
+    }
+    return cut;
+  }
+
+ private:
+  static constexpr std::uint32_t one = 0x3f800000;
+};
+
+}  // namespace v0
+}  // namespace cutoff

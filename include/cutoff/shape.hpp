@@ -1,0 +1,46 @@
+#pragma once
+// Launch shapes: how many threads work on a row, chosen from numbers alone, so that the choice can
+// be printed, compared, tested on the host and overridden. The bits of a result never depend on it.
+
+#include <cstdint>
+#include <string>
+
+namespace cutoff {
+inline namespace v0 {
+
+/// A launch shape: blocks of `threads`; a row has a cluster of `blocks` of them, or a block serves
+/// `rows` rows at a time, a warp each.
+///
+/// Shapes:  {128, 1, 4} warp; {256, 1, 1} and {1024, 1, 1} block; {1024, 2, 1} and {1024, 8, 1}
+///          cluster (sm_90 and newer). Rows of more than 2^20 entries: those of 1024 threads, 1 or 8 blocks
+struct shape {
+  int threads = 0, blocks = 1, rows = 1;
+  constexpr bool operator==(shape const&) const = default;
+};
+
+inline std::string to_string(shape const& s) {
+  return std::to_string(s.threads) + " threads, " + std::to_string(s.blocks) + " blocks a row, " +
+         std::to_string(s.rows) + " rows a block";
+}
+
+/// What the choice needs to know of a device.
+struct device {
+  int multiprocessors;
+};
+
+/// The shape for B rows of V elements.
+///
+/// Units:   V, B from 1. Clusters are a wish: where they cannot be launched, blocks = 1 takes their place
+/// Source:  one H200, CUDA 13.0, 2026-11, bench/README.md
+constexpr shape shape_for(std::int64_t V, std::int64_t B, device d) {
+  if (V <= 1024) return {128, 1, 4};
+  if (V <= 8192) return {256};
+  bool const long_row = V > 1 << 20;
+  // Enough blocks a row that every multiprocessor has one to run.
+  if (B * (long_row ? 1 : 4) <= d.multiprocessors) return {1024, 8};
+  if (B * 2 <= d.multiprocessors) return {1024, long_row ? 8 : 2};
+  return {1024};
+}
+
+}  // namespace v0
+}  // namespace cutoff
