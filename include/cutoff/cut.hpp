@@ -13,7 +13,8 @@ inline namespace v0 {
 /// Shapes:  r [V]
 /// Group:   every member calls; outputs are written when the group has left, scratch is free
 template <class W, group G, element T, domain D, class Rule, class Sink>
-__host__ __device__ void cut_row(G const& g, row<T, D> r, std::int64_t b, Rule const& rule, Sink const& sink) {
+__host__ __device__ void cut_row(G const& g, row<T, D> r, std::int64_t b, Rule const& rule,
+                                 Sink const& sink) {
   ties const at = rule.at_pivot == ties::by_sink ? Sink::usual : rule.at_pivot;
   if constexpr (Rule::weighs || Sink::weighs) {
     mass<T, W> const m(largest_key(g, r));
@@ -26,7 +27,8 @@ __host__ __device__ void cut_row(G const& g, row<T, D> r, std::int64_t b, Rule c
 /// Whether a call's arguments make sense; those that no call can take do not compile.
 template <element T, domain D, class Rule, class Sink>
 bool valid(batch<T, D> const& batch, Rule const& rule, Sink const& sink) {
-  static_assert(D == domain::probabilities || !Rule::weighs, "top_p needs probabilities: pass rows, not logits");
+  static_assert(D == domain::probabilities || !Rule::weighs,
+                "top_p needs probabilities: pass rows, not logits");
   Sink::template accepts<T, D, Rule>();
   rows<T const> const& in = batch.in;
   if (in.count < 0 || !in.data || in.length < 1 || in.length > 0x7fffffff) return false;
@@ -45,8 +47,10 @@ cudaError_t cut(serial g, In in, Rule rule, Sink sink) {
   if (!valid(batch, rule, sink)) return cudaErrorInvalidValue;
   bool const wide = batch.in.length > mass<float, std::uint64_t>::longest;
   for (std::int64_t b = 0; b < batch.in.count; ++b) {
-    if (wide) cut_row<uint128>(g, batch[b], b, rule, sink);
-    else cut_row<std::uint64_t>(g, batch[b], b, rule, sink);
+    if (wide)
+      cut_row<uint128>(g, batch[b], b, rule, sink);
+    else
+      cut_row<std::uint64_t>(g, batch[b], b, rule, sink);
   }
   return cudaSuccess;
 }

@@ -23,10 +23,12 @@ struct job {
 
 /// One group a row, Rows groups a block; groups take further rows where the grid has too few.
 template <class G, std::uint32_t Rows, class Job>
-[[gnu::visibility("hidden")]] __global__ void __launch_bounds__(G::threads * Rows) kernel(Job const job) {
+[[gnu::visibility("hidden")]] __global__ void __launch_bounds__(Rows* G::threads)
+    kernel(Job const job) {
   __shared__ typename G::scratch scratch[Rows];
   G const g(scratch[G::scope::index_in_block()]);
-  for (std::int64_t b = G::scope::index_in_grid(); b < job.in.in.count; b += G::scope::groups_in_grid())
+  for (std::int64_t b = G::scope::index_in_grid(); b < job.in.in.count;
+       b += G::scope::groups_in_grid())
     cut_row<typename Job::word>(g, job.in[b], b, job.rule, job.sink);
 }
 
@@ -50,7 +52,8 @@ template <class G, std::uint32_t Rows, class Job>
     if (cudaError_t const e = cudaFuncGetAttributes(&built, kernel<G, Rows, Job>)) return e;
     if (built.ptxVersion < 90) return cudaErrorInvalidConfiguration;
     int fit = 0;
-    if (cudaError_t const e = cudaOccupancyMaxActiveClusters(&fit, kernel<G, Rows, Job>, &config)) return e;
+    if (cudaError_t const e = cudaOccupancyMaxActiveClusters(&fit, kernel<G, Rows, Job>, &config))
+      return e;
     if (fit == 0) return cudaErrorInvalidConfiguration;
   }
   return cudaLaunchKernelEx(&config, kernel<G, Rows, Job>, job);
@@ -69,7 +72,7 @@ template <class Job>
   return cudaErrorInvalidConfiguration;
 }
 
-/// How a call runs, for tuning and tests. force: a launch shape instead of the library's own choice.
+/// How a call runs, for tuning and tests. force: a launch shape in place of the library's choice.
 struct options {
   cudaStream_t stream = nullptr;
   shape const* force = nullptr;
@@ -80,8 +83,8 @@ struct options {
 /// Shapes:  in [B, V], rows or logits, float, __half or __nv_bfloat16; all memory is the device's
 /// Cost:    no allocation, synchronisation, workspace or state; may be captured in a graph
 /// Errors:  B == 0 is success; cudaErrorInvalidValue for what the types cannot rule out, before any
-///          launch; a forced shape that cannot run: cudaErrorInvalidConfiguration; else the launch's.
-///          Errors of earlier work are neither cleared nor reported
+///          launch; a forced shape that cannot run: cudaErrorInvalidConfiguration; else the
+///          launch's. Errors of earlier work are neither cleared nor reported
 template <input In, class Rule, class Sink>
 [[gnu::visibility("hidden")]] cudaError_t cut(In in, Rule rule, Sink sink, options how) {
   auto const cut_launch = [&]<class W, element T, domain D>(W, batch<T, D> const& batch) {
@@ -90,7 +93,9 @@ template <input In, class Rule, class Sink>
     int id = 0;
     device d{};
     if (cudaError_t const e = cudaGetDevice(&id)) return e;
-    if (cudaError_t const e = cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, id)) return e;
+    if (cudaError_t const e =
+            cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, id))
+      return e;
     shape s = shape_for(batch.in.length, batch.in.count, d);
     cudaError_t const e = launch(work, s, how.stream);
     if (e != cudaErrorInvalidConfiguration || s.blocks == 1) return e;
@@ -106,7 +111,8 @@ template <input In, class Rule, class Sink>
 }
 
 template <input In, class Rule, class Sink>
-[[gnu::visibility("hidden")]] cudaError_t cut(In in, Rule rule, Sink sink, cudaStream_t stream = nullptr) {
+[[gnu::visibility("hidden")]] cudaError_t cut(In in, Rule rule, Sink sink,
+                                              cudaStream_t stream = nullptr) {
   return cut(in, rule, sink, options{stream});
 }
 
@@ -116,8 +122,9 @@ template <input In, class Rule, class Sink>
 /// Ties:    all that equal the k-th largest stay
 /// Errors:  as cut
 template <class T>
-[[gnu::visibility("hidden")]] cudaError_t top_k_renorm(std::type_identity_t<rows<T const>> probs, rows<T> out,
-                                                       per_row<std::int32_t> k, cudaStream_t stream = nullptr) {
+[[gnu::visibility("hidden")]] cudaError_t top_k_renorm(std::type_identity_t<rows<T const>> probs,
+                                                       rows<T> out, per_row<std::int32_t> k,
+                                                       cudaStream_t stream = nullptr) {
   return cut(probs, top_k{k}, renorm{out}, stream);
 }
 
@@ -129,8 +136,9 @@ template <class T>
 /// Ties:    all that equal the last one kept stay
 /// Errors:  as cut
 template <class T>
-[[gnu::visibility("hidden")]] cudaError_t top_p_renorm(std::type_identity_t<rows<T const>> probs, rows<T> out,
-                                                       per_row<float> p, cudaStream_t stream = nullptr) {
+[[gnu::visibility("hidden")]] cudaError_t top_p_renorm(std::type_identity_t<rows<T const>> probs,
+                                                       rows<T> out, per_row<float> p,
+                                                       cudaStream_t stream = nullptr) {
   return cut(probs, top_p{p}, renorm{out}, stream);
 }
 

@@ -47,7 +47,8 @@ struct warp_scope {
 /// Scope of a block in one dimension.
 template <std::uint32_t Threads>
 struct block_scope {
-  static_assert(Threads % 32 == 0 && Threads <= 1024, "a block has 32 to 1024 threads, in whole warps");
+  static_assert(Threads % 32 == 0 && Threads <= 1024,
+                "a block has 32 to 1024 threads, in whole warps");
   static constexpr std::uint32_t threads = Threads, units = 1;
   template <class W>
   using scan = cub::BlockScan<W, Threads, cub::BLOCK_SCAN_WARP_SCANS>;
@@ -142,19 +143,26 @@ class team {
 
  private:
   struct larger {
-    __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a > b ? a : b; }
+    __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const {
+      return a > b ? a : b;
+    }
   };
 
   __device__ static std::uint32_t unit() {
-    if constexpr (units > 1) return Scope::unit();
-    else return 0;
+    if constexpr (units > 1)
+      return Scope::unit();
+    else
+      return 0;
   }
 
   template <class W>
   __device__ auto& storage() const {
-    if constexpr (sizeof(W) == 4) return s.scan.w32;
-    else if constexpr (sizeof(W) == 8) return s.scan.w64;
-    else return s.scan.w128;
+    if constexpr (sizeof(W) == 4)
+      return s.scan.w32;
+    else if constexpr (sizeof(W) == 8)
+      return s.scan.w64;
+    else
+      return s.scan.w128;
   }
 
   /// The words of all units, one from each, in this unit's scratch until the next exchange.
@@ -192,18 +200,21 @@ class team {
 
   __device__ std::uint32_t max_all(std::uint32_t x) const {
     std::uint32_t before, most;
-    typename Scope::template scan<std::uint32_t>(s.scan.w32).ExclusiveScan(x, before, 0u, larger{}, most);
+    typename Scope::template scan<std::uint32_t>(s.scan.w32)
+        .ExclusiveScan(x, before, 0u, larger{}, most);
     Scope::sync();
     if constexpr (units > 1) {
       auto const* words = exchange(most);  // [units]
-      for (std::uint32_t u = 0; u < units; ++u) most = larger{}(most, static_cast<std::uint32_t>(words[u]));
+      for (std::uint32_t u = 0; u < units; ++u)
+        most = larger{}(most, static_cast<std::uint32_t>(words[u]));
     }
     return most;
   }
 
   __device__ void clear_limbs(std::uint32_t limbs) const {
     Scope::sync();
-    for (std::uint32_t i = Scope::rank(); i < limbs * radix; i += threads) s.limb[i / radix][i % radix] = 0;
+    for (std::uint32_t i = Scope::rank(); i < limbs * radix; i += threads)
+      s.limb[i / radix][i % radix] = 0;
     Scope::sync();
   }
 
@@ -226,8 +237,10 @@ class team {
     for (std::uint32_t u = 0; u < units; ++u)
       for (std::uint32_t l = 0; l < histogram<W>::limbs; ++l) {
         std::uint32_t limb;
-        if constexpr (units > 1) limb = Scope::in_unit(s.limb, u)[l][d];
-        else limb = s.limb[l][d];
+        if constexpr (units > 1)
+          limb = Scope::in_unit(s.limb, u)[l][d];
+        else
+          limb = s.limb[l][d];
         total += W{limb} << (32 * l);
       }
     return total;
@@ -238,8 +251,10 @@ class team {
     constexpr std::uint32_t n = threads < radix ? radix / threads : 1;  // bins a member takes
     std::uint32_t const top = radix - 1 - Scope::rank() * n;            // digit of its first one
     bool const takes = Scope::rank() * n < radix;
-    if constexpr (units > 1) Scope::sync_units();  // all adds are done, here and everywhere
-    else Scope::sync();
+    if constexpr (units > 1)
+      Scope::sync_units();  // all adds are done, here and everywhere
+    else
+      Scope::sync();
     W mine[n] = {}, sum = 0;
     for (std::uint32_t i = 0; takes && i < n; ++i) sum += mine[i] = bin<W>(top - i);
     if constexpr (units > 1) Scope::sync_units();  // before anyone clears, or leaves

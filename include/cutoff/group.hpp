@@ -34,14 +34,15 @@ struct crossing {
 };
 
 template <class G>
-concept group = requires(G const g, std::uint32_t n, typename G::template histogram<std::uint32_t> h) {
+concept group = requires(G const g, std::uint32_t n,
+                         typename G::template histogram<std::uint32_t> h) {
   { g.rank() } -> std::same_as<std::uint32_t>;
   { g.size() } -> std::same_as<std::uint32_t>;
   { g.sum(n) } -> std::same_as<std::uint32_t>;
   { g.max(n) } -> std::same_as<std::uint32_t>;
   { g.scan(n) } -> std::same_as<scanned<std::uint32_t>>;
-  { g.clear(h) };
-  { g.add(h, n, n) };
+  g.clear(h);
+  g.add(h, n, n);
   { g.cross(h, n) } -> std::same_as<crossing<std::uint32_t>>;
 };
 

@@ -19,7 +19,8 @@ inline namespace v0 {
 
 /// The element types of a row.
 template <class T>
-concept element = std::same_as<T, float> || std::same_as<T, __half> || std::same_as<T, __nv_bfloat16>;
+concept element =
+    std::same_as<T, float> || std::same_as<T, __half> || std::same_as<T, __nv_bfloat16>;
 
 /// The IEEE layout of an element type: sign, exponent field, mantissa.
 template <element T>

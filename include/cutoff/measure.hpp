@@ -79,7 +79,8 @@ class mass {
     using single = format<float>;
     std::uint32_t const bits = to_bits(p);
     if (bits & single::sign) return 1;
-    W const significand = bits < single::hidden ? bits : (bits & (single::hidden - 1)) | single::hidden;
+    W const significand =
+        bits < single::hidden ? bits : (bits & (single::hidden - 1)) | single::hidden;
     int const field = static_cast<int>(bits >> single::mantissa);
     int const shift = (field ? field : 1) - single::bias - single::mantissa + scale();
     constexpr int width = 8 * sizeof(W);
@@ -108,7 +109,7 @@ class mass {
       W const half = W{1} << (drop - 1);
       significand += rest > half || (rest == half && (significand & 1));
     }
-    // significand in [2^23, 2^24]; at 2^24 the carry into the exponent field below is right as it is.
+    // significand in [2^23, 2^24]: at 2^24 the carry into the exponent field below is just right.
     int field = drop - scale() + single::mantissa + single::bias;  // of the float's top bit
     bool const scaled = field >= 2 * single::bias;                 // 2^127 and more
     if (scaled) field -= 32;

@@ -7,7 +7,8 @@
 //                 3. subtract what lies above it, and repeat with the next byte of its keys alone
 //                 Four sweeps for 32-bit keys, two for 16-bit ones; needs a histogram.
 //  bitwise_pivot  binary search on the key, one sum per round
-//                 31 sweeps (logits 32), 15 for 16-bit keys (logits 16); needs no scratch but a sum.
+//                 31 sweeps (logits 32), 15 for 16-bit keys (logits 16); needs no scratch but a
+//                 sum.
 
 #include <cstdint>
 
@@ -42,13 +43,14 @@ __host__ __device__ auto radix_pivot(G const& g, Row r, M const& m, typename M::
   using W = typename M::weight;
   typename G::template histogram<W> h(g);
   std::uint32_t prefix = 0;  // the pivot's digits so far
-  W above = 0, at = 0;       // measure over the prefix's range, and in it; above < target <= above + at
+  W above = 0, at = 0;  // measure over the prefix's range, and in it; above < target <= above + at
   for (int shift = format<typename Row::value>::width - 8; shift >= 0; shift -= 8) {
     g.clear(h);
     // The two-step shift keeps the first round's 32 + 0 within the width of a key.
     sweep(g, r, [&](std::uint32_t, typename Row::value x) {
       std::uint32_t const key = Row::key(x);
-      if (key >> shift >> 8 == prefix && key >= Row::lowest) g.add(h, digit(key, shift), m.weigh(key));
+      if (key >> shift >> 8 == prefix && key >= Row::lowest)
+        g.add(h, digit(key, shift), m.weigh(key));
     });
     auto const found = g.cross(h, static_cast<W>(target - above));
     above += found.above;
@@ -72,7 +74,7 @@ __host__ __device__ auto bitwise_pivot(G const& g, Row r, M const& m, typename M
   // f(t) = measure of the keys >= t. Keys that count fill less than 2^rounds - 1 values, so the
   // range may begin one below them: a search that ends there has not reached the target.
   std::int64_t low = std::int64_t{Row::lowest} - 1, high = low + (std::int64_t{1} << rounds);
-  W f_low = 0, f_high = 0;  // f_low is set once a round has moved low
+  W f_low = 0, f_high = 0;                        // f_low is set once a round has moved low
   for (int round = 0; round < rounds; ++round) {  // f(low) >= target > f(high)
     std::int64_t const middle = low + (high - low) / 2;
     auto const t = static_cast<std::uint32_t>(middle);

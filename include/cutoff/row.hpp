@@ -26,8 +26,8 @@ struct rows {
       : data(first), count(B), length(V), stride(step) {}
 
   template <class U>
-    requires(std::same_as<T, U const> && !std::is_const_v<U>)
-  __host__ __device__ rows(rows<U> const& other)
+  requires(std::same_as<T, U const> && !std::is_const_v<U>) __host__ __device__
+      rows(rows<U> const& other)
       : rows(other.data, other.count, other.length, other.stride) {}
 
   __host__ __device__ T* operator[](std::int64_t b) const { return data + b * stride; }
@@ -72,7 +72,9 @@ auto as_batch(logits<T> scores) {
 
 /// What a call can cut: rows, or logits{rows}, of one of the element types.
 template <class In>
-concept input = requires(In const in) { as_batch(in); };
+concept input = requires(In const in) {
+  as_batch(in);
+};
 
 /// Sixteen bytes of elements, moved by one instruction.
 template <element T>
@@ -91,7 +93,8 @@ __host__ __device__ void unrolled(F f) {
 /// Elements before the first 16-byte boundary: the head that is swept one by one.
 template <element T>
 __host__ __device__ std::uint32_t misaligned_head(T const* data, std::uint32_t length) {
-  auto const past = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(data) % 16 / sizeof(T));
+  auto const past =
+      static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(data) % 16 / sizeof(T));
   std::uint32_t const head = (pack<T>::size - past) % pack<T>::size;
   return head < length ? head : length;
 }
@@ -114,9 +117,8 @@ __host__ __device__ void sweep(G const& g, row<T, D> r, F f) {
   for (; j + (deep - 1) * size < packs; j += deep * size) {
     pack<T> x[deep];
     unrolled<deep>([&](std::uint32_t u) { x[u] = in[j + u * size]; });
-    unrolled<deep * n>([&](std::uint32_t e) {
-      f(head + (j + e / n * size) * n + e % n, x[e / n].at[e % n]);
-    });
+    unrolled<deep * n>(
+        [&](std::uint32_t e) { f(head + (j + e / n * size) * n + e % n, x[e / n].at[e % n]); });
   }
   for (; j < packs; j += size) {
     pack<T> const x = in[j];

@@ -22,8 +22,9 @@ template <class T>
 class per_row {
  public:
   template <class U>
-    requires((std::integral<U> && !std::same_as<U, bool>) || (std::floating_point<U> && std::floating_point<T>))
-  __host__ __device__ per_row(U x) : value(saturated(+x)) {}
+  requires((std::integral<U> && !std::same_as<U, bool>) ||
+           (std::floating_point<U> && std::floating_point<T>)) __host__ __device__ per_row(U x)
+      : value(saturated(+x)) {}
   __host__ __device__ per_row(T const* one_a_row) : array(one_a_row), is_array(true) {}
   __host__ __device__ per_row(T const* one_a_row, std::int64_t array_count)
       : array(one_a_row), count(array_count), is_array(true) {}
@@ -33,7 +34,9 @@ class per_row {
   __host__ __device__ T operator[](std::int64_t b) const { return is_array ? array[b] : value; }
 
   /// Whether B rows can be served: a value can always.
-  bool serves(std::int64_t B) const { return !is_array || (array && (count == unknown || count == B)); }
+  bool serves(std::int64_t B) const {
+    return !is_array || (array && (count == unknown || count == B));
+  }
   bool is_scalar() const { return !is_array; }
 
  private:
@@ -86,7 +89,8 @@ __host__ __device__ std::uint32_t nth_tied(G const& g, Row r, std::uint32_t key,
 
 /// Measure of what stays.
 template <group G, class Row, measure M, class W>
-__host__ __device__ typename M::weight kept_measure(G const& g, Row r, M const& m, line<W> const& cut) {
+__host__ __device__ typename M::weight kept_measure(G const& g, Row r, M const& m,
+                                                    line<W> const& cut) {
   typename M::weight mine = 0;
   if constexpr (std::same_as<M, nothing>) return mine;
   sweep(g, r, [&](std::uint32_t i, typename Row::value x) {
@@ -144,16 +148,18 @@ struct top_p {
 
   static constexpr bool weighs = true;
   bool valid(std::int64_t B) const {
-    return p.serves(B) && !(p.is_scalar() && to_bits(p[0]) > one && to_bits(p[0]) != format<float>::sign);
+    return p.serves(B) &&
+           !(p.is_scalar() && to_bits(p[0]) > one && to_bits(p[0]) != format<float>::sign);
   }
 
   /// Draws the line in row b, and weighs what stays by m.
   template <group G, class Row, class W>
-  __host__ __device__ auto draw(G const& g, Row r, std::int64_t b, mass<typename Row::value, W> const& m,
-                                ties at) const {
+  __host__ __device__ auto draw(G const& g, Row r, std::int64_t b,
+                                mass<typename Row::value, W> const& m, ties at) const {
     // By bits: from 1 up, and NaN of either sign.
     std::uint32_t const bits = to_bits(p[b]);
-    if (bits >= one && (bits < format<float>::sign || bits > (format<float>::sign | format<float>::infinity)))
+    if (bits >= one &&
+        (bits < format<float>::sign || bits > (format<float>::sign | format<float>::infinity)))
       return no_line(g, r, m);
     W const target = m.target(p[b]);
     auto const found = radix_pivot(g, r, m, target);

@@ -12,7 +12,8 @@ inline namespace v0 {
 /// `rows` rows at a time, a warp each.
 ///
 /// Shapes:  {128, 1, 4} warp; {256, 1, 1} and {1024, 1, 1} block; {1024, 2, 1} and {1024, 8, 1}
-///          cluster (sm_90 and newer). Rows of more than 2^20 entries: those of 1024 threads, 1 or 8 blocks
+///          cluster (sm_90 and newer). Rows of more than 2^20 entries: those of 1024 threads, 1 or
+///          8 blocks
 struct shape {
   int threads = 0, blocks = 1, rows = 1;
   constexpr bool operator==(shape const&) const = default;
@@ -30,8 +31,8 @@ struct device {
 
 /// The shape for B rows of V elements.
 ///
-/// Units:   V, B from 1. Clusters are a wish: where they cannot be launched, blocks = 1 takes their place
-/// Source:  one H200, CUDA 13.0, 2026-11, bench/README.md
+/// Units:   V, B from 1. Clusters are a wish: where they cannot be launched, blocks = 1 takes their
+/// place Source:  one H200, CUDA 13.0, 2026-11, bench/README.md
 constexpr shape shape_for(std::int64_t V, std::int64_t B, device d) {
   if (V <= 1024) return {128, 1, 4};
   if (V <= 8192) return {256};

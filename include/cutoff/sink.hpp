@@ -14,17 +14,22 @@ inline namespace v0 {
 /// Exact: every half and bfloat16 is a float.
 template <element T>
 __host__ __device__ float to_float(T x) {
-  if constexpr (std::same_as<T, float>) return x;
-  else if constexpr (std::same_as<T, __half>) return __half2float(x);
-  else return from_bits<float>(std::uint32_t{to_bits(x)} << 16);
+  if constexpr (std::same_as<T, float>)
+    return x;
+  else if constexpr (std::same_as<T, __half>)
+    return __half2float(x);
+  else
+    return from_bits<float>(std::uint32_t{to_bits(x)} << 16);
 }
 
 /// Rounded to nearest even, subnormals included. bfloat16 by hand: below sm_90 the conversion
 /// intrinsic is a float multiplication, which flushes subnormals under --use_fast_math.
 template <element T>
 __host__ __device__ T round_to(float x) {
-  if constexpr (std::same_as<T, float>) return x;
-  else if constexpr (std::same_as<T, __half>) return __float2half_rn(x);
+  if constexpr (std::same_as<T, float>)
+    return x;
+  else if constexpr (std::same_as<T, __half>)
+    return __float2half_rn(x);
   else {
     std::uint32_t const bits = to_bits(x);
     return from_bits<T>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
@@ -40,7 +45,10 @@ __host__ __device__ inline float quotient(float x, divisor d) {
     x = from_bits<float>(bits > by ? bits - by : 0);
   }
   NV_IF_ELSE_TARGET(NV_IS_DEVICE,
-                    (float q; asm("div.rn.f32 %0, %1, %2;" : "=f"(q) : "f"(x), "f"(d.value)); return q;),
+                    (float q; asm("div.rn.f32 %0, %1, %2;"
+                                  : "=f"(q)
+                                  : "f"(x), "f"(d.value));
+                     return q;),
                     (return x / d.value;))
 }
 
@@ -64,16 +72,19 @@ struct renorm {
   template <class U, class Rule>
   bool valid(rows<U const> in, Rule const&) const {
     if (!out.data || out.count != in.count || out.length != in.length) return false;
-    return in.count == 1 || (out.stride >= out.length && (out.data != in.data || out.stride == in.stride));
+    return in.count == 1 ||
+           (out.stride >= out.length && (out.data != in.data || out.stride == in.stride));
   }
 
   template <group G, class Row, class W>
-  __host__ __device__ void write(G const& g, Row r, std::int64_t b, line<W> const& cut, mass<T, W> const& m) const {
+  __host__ __device__ void write(G const& g, Row r, std::int64_t b, line<W> const& cut,
+                                 mass<T, W> const& m) const {
     divisor const d = m.divide_by(cut.kept);
     bool const some = cut.kept != 0;  // else what stays, if anything, is zeros
     transform(g, r, out[b], [&](std::uint32_t i, T x) {
       std::uint32_t const key = Row::key(x);
-      return some && cut.keeps(key, i) ? round_to<T>(quotient(to_float(from_key<T>(key)), d)) : from_bits<T>(0);
+      return some && cut.keeps(key, i) ? round_to<T>(quotient(to_float(from_key<T>(key)), d))
+                                       : from_bits<T>(0);
     });
   }
 };
@@ -98,7 +109,8 @@ struct pivots {
   }
 
   template <group G, class Row, class W, class M>
-  __host__ __device__ void write(G const& g, Row, std::int64_t b, line<W> const& cut, M const&) const {
+  __host__ __device__ void write(G const& g, Row, std::int64_t b, line<W> const& cut,
+                                 M const&) const {
     using f = format<T>;
     std::uint32_t const none = Row::in == domain::logits ? f::sign | f::infinity : 0;
     if (g.rank() == 0) out[b] = cut.drawn ? from_key<T>(cut.key) : from_bits<T>(none);
@@ -108,7 +120,8 @@ struct pivots {
 /// Collects the k largest of each row, in order of index. What is left of the width is filled with
 /// the type's lowest finite value and index -1.
 ///
-/// Shapes:  values, indices [count, width], each with a stride of its own; scalar k: width >= min(k, V).
+/// Shapes:  values, indices [count, width], each with a stride of its own; scalar k: width >=
+/// min(k, V).
 ///          Rows that keep more than the width, by an array of k, give the first of their list
 /// Ties:    lowest index first; ties::keep is an error
 /// Cost:    one read of the row, one scan per 4 entries of a member
@@ -122,21 +135,25 @@ struct gather {
 
   template <class U, domain D, class Rule>
   static constexpr void accepts() {
-    static_assert(std::same_as<Rule, top_k>, "gather takes top_k only: top_p has no fixed number of winners");
+    static_assert(std::same_as<Rule, top_k>,
+                  "gather takes top_k only: top_p has no fixed number of winners");
     static_assert(std::same_as<T, U>, "the output's element type must be the input's");
   }
   template <class U>
   bool valid(rows<U const> in, top_k const& rule) const {
-    if (!values.data || !indices.data || values.count != in.count || indices.count != in.count) return false;
-    if (values.length != indices.length || values.length < 1 || rule.at_pivot == ties::keep) return false;
+    if (!values.data || !indices.data || values.count != in.count || indices.count != in.count)
+      return false;
+    if (values.length != indices.length || values.length < 1 || rule.at_pivot == ties::keep)
+      return false;
     if (rule.k.is_scalar() && values.length < in.length && values.length < rule.k[0]) return false;
     return in.count == 1 || (values.stride >= values.length && indices.stride >= indices.length);
   }
 
   template <group G, class Row, class W, class M>
-  __host__ __device__ void write(G const& g, Row r, std::int64_t b, line<W> const& cut, M const&) const {
-    T* const value = values[b];               // [width]
-    std::int32_t* const index = indices[b];   // [width]
+  __host__ __device__ void write(G const& g, Row r, std::int64_t b, line<W> const& cut,
+                                 M const&) const {
+    T* const value = values[b];              // [width]
+    std::int32_t* const index = indices[b];  // [width]
     std::int64_t const width = values.length;
     std::uint32_t const kept = enumerate(
         g, r, [&](std::uint32_t i, T x) { return cut.keeps(Row::key(x), i); },
