@@ -34,8 +34,7 @@ bool show(char const* name, floats const& probs, std::int64_t B, Rule rule, bool
 
   bool right = true;
   for (std::int64_t b = 0; b < B; ++b) {
-    float const *x = &probs[std::size_t(b * V)], *y = &out[std::size_t(b * V)],
-                t = pivot[std::size_t(b)];
+    float const *x = probs.data() + b * V, *y = out.data() + b * V, t = pivot.data()[b];
     std::vector<std::int64_t> best;  // what stays, the three largest first
     double mass = 0, sum = 0;
     for (std::int64_t i = 0; i < V; ++i) {
@@ -52,45 +51,34 @@ bool show(char const* name, floats const& probs, std::int64_t B, Rule rule, bool
   return right;
 }
 
-double number(std::string const& option, char const* text) {
-  char* end = nullptr;
-  double const value = text ? std::strtod(text, &end) : 0;
-  if (!text || end == text || *end) throw std::invalid_argument(option + " needs a number");
-  return value;
-}
-
 int main(int argc, char** argv) try {
-  std::string file =
-      std::filesystem::path(__FILE__).replace_filename("data/lm_logits_8x151936_f16.npy");
-  long k = 50;
-  double p = 0.95;
+  std::filesystem::path file = __FILE__;
+  file.replace_filename("data/lm_logits_8x151936_f16.npy");
+  double k = 50, p = 0.95;
   for (int i = 1; i < argc; ++i) {
     std::string const arg = argv[i];
     if (arg == "--help") return std::puts("usage: 1_batch [--k K] [--p P] [logits.npy]"), 0;
-    if (arg == "--k")
-      k = std::lround(number(arg, argv[++i]));
-    else if (arg == "--p")
-      p = number(arg, argv[++i]);
-    else if (arg.starts_with("-"))
-      throw std::invalid_argument(arg + ": no such option, see --help");
-    else
+    if (arg != "--k" && arg != "--p") {
       file = arg;
+      continue;
+    }
+    char* end = argv[++i];
+    (arg == "--k" ? k : p) = end ? std::strtod(end, &end) : 0;
+    if (!end || end == argv[i] || *end) throw std::invalid_argument(arg + " needs a number");
   }
-  npy::array const logits = npy::read(file);
+  npy::array const logits = npy::read(file.string());
+  std::size_t const V = std::size_t(logits.columns);
   floats probs;
-  auto const V = static_cast<std::size_t>(logits.columns);
   for (std::size_t at = 0; at < logits.values.size(); at += V)
     for (float x : npy::softmax(&logits.values[at], V)) probs.push_back(x);
-  if (probs.empty()) throw std::invalid_argument(file + ": no rows");
+  if (probs.empty()) throw std::invalid_argument(file.string() + ": no rows");
   int devices = 0;
   bool const gpu = cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
-  std::printf("%d rows of %d, cut on the %s\n", int(logits.rows), int(logits.columns),
-              gpu ? "GPU" : "host");
-  std::printf(
-      "rule       row       pivot    stay    mass    largest, renormalised (token:probability)\n");
-  bool const right = show("top_k", probs, logits.rows, top_k{k}, gpu) &
-                     show("top_p", probs, logits.rows, top_p{p}, gpu);
-  return right ? 0 : 1;
+  std::printf("%td rows of %zu, cut on the %s\n", logits.rows, V, gpu ? "GPU" : "host");
+  std::puts("rule       row       pivot    stay    mass    largest of the renormalised row");
+  bool const by_k = show("top_k", probs, logits.rows, top_k{static_cast<long>(k)}, gpu);
+  bool const by_p = show("top_p", probs, logits.rows, top_p{p}, gpu);
+  return by_k && by_p ? 0 : 1;
 } catch (std::exception const& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 2;

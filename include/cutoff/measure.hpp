@@ -67,10 +67,9 @@ class mass {
 
   /// floor(x * 2^s): the significand, moved right by what x's exponent is below the largest one.
   __host__ __device__ W weigh(std::uint32_t key) const {
-    std::uint32_t const field = key & (f::sign - 1);
-    std::uint32_t const fraction = field & (f::hidden - 1);
-    W const significand = field < f::hidden ? fraction : fraction | f::hidden;
-    int const drop = top - exponent(key);
+    std::uint32_t const e = exponent(key);
+    W const significand = key + f::hidden - (e << f::mantissa);  // the sign cancels
+    std::uint32_t const drop = top - e;
     return significand << (point - f::mantissa) >> (drop < limit ? drop : limit);
   }
 
@@ -122,18 +121,21 @@ class mass {
  private:
   using f = format<T>;
   static constexpr int point = sizeof(W) > 8 ? 75 : 43;
-  static constexpr int limit = 8 * sizeof(W) - 1;
+  static constexpr std::uint32_t limit = 8 * sizeof(W) - 1;
 
-  /// Exponent field of a key's value, that of subnormals being 1.
-  __host__ __device__ static int exponent(std::uint32_t key) {
-    auto const field = static_cast<int>((key & (f::sign - 1)) >> f::mantissa);
-    return field ? field : 1;
+  /// Exponent field of a key's value under the sign bit that such keys have; subnormals have 1.
+  __host__ __device__ static std::uint32_t exponent(std::uint32_t key) {
+    constexpr std::uint32_t least = (f::sign >> f::mantissa) + 1;
+    std::uint32_t const e = key >> f::mantissa;
+    return e > least ? e : least;
   }
 
   /// s, as x * 2^s: the exponent of the largest entry goes to bit `point`.
-  __host__ __device__ int scale() const { return point - (top - f::bias); }
+  __host__ __device__ int scale() const {
+    return point + f::bias - static_cast<int>(top - (f::sign >> f::mantissa));
+  }
 
-  int top;  // exponent field of the row's largest entry
+  std::uint32_t top;  // exponent of the row's largest entry
 };
 
 }  // namespace v0
