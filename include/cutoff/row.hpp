@@ -99,57 +99,63 @@ __host__ __device__ std::uint32_t misaligned_head(T const* data, std::uint32_t l
   return head < length ? head : length;
 }
 
+/// Deals a row out in packs: packed(i, x) for the pack x that begins at element i, single(i) for
+/// the elements before the first 16-byte boundary and after the last.
+///
+/// Group:   every member calls; no barrier
+/// Cost:    one read of the row, four packs of a member in flight
+template <group G, element T, domain D, class Packed, class Single>
+__host__ __device__ void deal(G const& g, row<T, D> r, Packed packed, Single single) {
+  constexpr std::uint32_t n = pack<T>::size, deep = 4;
+  std::uint32_t const rank = g.rank(), size = g.size();
+  std::uint32_t const head = misaligned_head(r.data, r.length);
+  std::uint32_t const packs = (r.length - head) / n;
+  auto const* in = reinterpret_cast<pack<T> const*>(r.data + head);  // [packs]
+  // One guarded body: with a main loop and a remainder the compiler sinks each load to its first
+  // use, and a block that sums masses waits for memory four times as often.
+  for (std::uint32_t j = rank; j < packs; j += deep * size) {
+    pack<T> x[deep];
+    unrolled<deep>([&](std::uint32_t u) {
+      if (j + u * size < packs) x[u] = in[j + u * size];
+    });
+    unrolled<deep>([&](std::uint32_t u) {
+      if (j + u * size < packs) packed(head + (j + u * size) * n, x[u]);
+    });
+  }
+  for (std::uint32_t i = rank; i < r.length - packs * n; i += size)
+    single(i < head ? i : packs * n + i);
+}
+
 /// Calls f(i, x) for each element x = r.data[i], once, by one member of g, in no given order.
 ///
 /// Group:   every member calls; no barrier
 /// Cost:    one read of the row
 template <group G, element T, domain D, class F>
 __host__ __device__ void sweep(G const& g, row<T, D> r, F f) {
-  constexpr std::uint32_t n = pack<T>::size;
-  constexpr std::uint32_t deep = 4;  // loads in flight per member
-  std::uint32_t const rank = g.rank(), size = g.size();
-  std::uint32_t const head = misaligned_head(r.data, r.length);
-  std::uint32_t const packs = (r.length - head) / n;
-  for (std::uint32_t i = rank; i < head; i += size) f(i, r.data[i]);
-
-  auto const* in = reinterpret_cast<pack<T> const*>(r.data + head);  // [packs]
-  std::uint32_t j = rank;
-  for (; j + (deep - 1) * size < packs; j += deep * size) {
-    pack<T> x[deep];
-    unrolled<deep>([&](std::uint32_t u) { x[u] = in[j + u * size]; });
-    unrolled<deep * n>(
-        [&](std::uint32_t e) { f(head + (j + e / n * size) * n + e % n, x[e / n].at[e % n]); });
-  }
-  for (; j < packs; j += size) {
-    pack<T> const x = in[j];
-    unrolled<n>([&](std::uint32_t e) { f(head + j * n + e, x.at[e]); });
-  }
-
-  for (std::uint32_t i = head + packs * n + rank; i < r.length; i += size) f(i, r.data[i]);
+  auto const packed = [&](std::uint32_t i, pack<T> const& x) {
+    unrolled<pack<T>::size>([&](std::uint32_t e) { f(i + e, x.at[e]); });
+  };
+  deal(g, r, packed, [&](std::uint32_t i) { f(i, r.data[i]); });
 }
 
 /// Writes out[i] = f(i, r.data[i]) for each element. out may be the row itself.
 ///
 /// Shapes:  out [r.length]
 /// Group:   every member calls; no barrier before or after
-/// Cost:    one read and one write of the row, in 16-byte packs where both have the same alignment
+/// Cost:    one read and one write of the row, in packs where both have the same alignment
 template <group G, element T, domain D, class F>
 __host__ __device__ void transform(G const& g, row<T, D> r, T* out, F f) {
-  constexpr std::uint32_t n = pack<T>::size;
-  std::uint32_t const head = misaligned_head(r.data, r.length);
-  if (head != misaligned_head<T>(out, r.length)) {
-    sweep(g, r, [&](std::uint32_t i, T x) { out[i] = f(i, x); });
-    return;
-  }
-  std::uint32_t const packs = (r.length - head) / n, tail = head + packs * n;
-  auto const* in = reinterpret_cast<pack<T> const*>(r.data + head);  // [packs]
-  for (std::uint32_t i = g.rank(); i < head; i += g.size()) out[i] = f(i, r.data[i]);
-  for (std::uint32_t j = g.rank(); j < packs; j += g.size()) {
-    pack<T> x = in[j];
-    unrolled<n>([&](std::uint32_t e) { x.at[e] = f(head + j * n + e, x.at[e]); });
-    reinterpret_cast<pack<T>*>(out + head)[j] = x;
-  }
-  for (std::uint32_t i = tail + g.rank(); i < r.length; i += g.size()) out[i] = f(i, r.data[i]);
+  auto const single = [&](std::uint32_t i) { out[i] = f(i, r.data[i]); };
+  bool const alike = misaligned_head(r.data, r.length) == misaligned_head<T>(out, r.length);
+  auto const packed = [&](std::uint32_t i, pack<T> const& x) {
+    pack<T> y;
+    unrolled<pack<T>::size>([&](std::uint32_t e) { y.at[e] = f(i + e, x.at[e]); });
+    if (alike)
+      *reinterpret_cast<pack<T>*>(out + i) = y;
+    else
+      unrolled<pack<T>::size>([&](std::uint32_t e) { out[i + e] = y.at[e]; });
+  };
+  deal(g, r, packed, single);
 }
 
 /// Calls f(i, x, n) for each element that wanted(i, x) accepts, n being how many accepted ones have
