@@ -22,7 +22,6 @@
 #include <cub/warp/warp_scan.cuh>
 
 #include "group.hpp"
-#include "measure.hpp"
 
 namespace cutoff {
 inline namespace v0 {

@@ -17,6 +17,8 @@
 namespace cutoff {
 inline namespace v0 {
 
+__extension__ typedef unsigned __int128 uint128;
+
 /// The element types of a row.
 template <class T>
 concept element =

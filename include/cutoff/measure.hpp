@@ -13,8 +13,6 @@
 namespace cutoff {
 inline namespace v0 {
 
-__extension__ typedef unsigned __int128 uint128;
-
 /// A measure weighs the key of an entry that counts in its row.
 template <class M>
 concept measure = requires(M const m, std::uint32_t key) {

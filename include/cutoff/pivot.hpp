@@ -49,7 +49,7 @@ __host__ __device__ auto radix_pivot(G const& g, Row r, M const& m, typename M::
     // The two-step shift keeps the first round's 32 + 0 within the width of a key.
     sweep(g, r, [&](std::uint32_t, typename Row::value x) {
       std::uint32_t const key = Row::key(x);
-      if (key >> shift >> 8 == prefix && key >= Row::lowest)
+      if (key >> shift >> 8 == prefix && Row::counts(key))
         g.add(h, digit(key, shift), m.weigh(key));
     });
     auto const found = g.cross(h, static_cast<W>(target - above));

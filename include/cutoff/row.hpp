@@ -50,6 +50,10 @@ struct row {
   std::uint32_t length;  // at most 2^31 - 1
 
   __host__ __device__ static std::uint32_t key(T x) { return key_in<D>(x); }
+  /// Whether an entry with this key counts.
+  __host__ __device__ static bool counts(std::uint32_t key) {
+    return D == domain::logits || key != 0;
+  }
 };
 
 /// A batch and its domain, as a kernel takes it.
@@ -62,13 +66,11 @@ struct batch {
   }
 };
 template <class T>
-auto as_batch(rows<T> in) {
-  return batch<std::remove_const_t<T>, domain::probabilities>{in};
-}
+requires element<std::remove_const_t<T>>
+auto as_batch(rows<T> in) { return batch<std::remove_const_t<T>, domain::probabilities>{in}; }
 template <class T>
-auto as_batch(logits<T> scores) {
-  return batch<std::remove_const_t<T>, domain::logits>{scores.in};
-}
+requires element<std::remove_const_t<T>>
+auto as_batch(logits<T> scores) { return batch<std::remove_const_t<T>, domain::logits>{scores.in}; }
 
 /// What a call can cut: rows, or logits{rows}, of one of the element types.
 template <class In>

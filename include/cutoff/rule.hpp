@@ -25,22 +25,22 @@ class per_row {
   requires((std::integral<U> && !std::same_as<U, bool>) ||
            (std::floating_point<U> && std::floating_point<T>)) __host__ __device__ per_row(U x)
       : value(saturated(+x)) {}
-  __host__ __device__ per_row(T const* one_a_row) : array(one_a_row), is_array(true) {}
+  __host__ __device__ per_row(T const* one_a_row) : array(one_a_row), is(kind::array) {}
   __host__ __device__ per_row(T const* one_a_row, std::int64_t array_count)
-      : array(one_a_row), count(array_count), is_array(true) {}
+      : array(one_a_row), count(array_count), is(kind::counted_array) {}
   per_row(bool) = delete;
   per_row(std::nullptr_t) = delete;
 
-  __host__ __device__ T operator[](std::int64_t b) const { return is_array ? array[b] : value; }
+  __host__ __device__ T operator[](std::int64_t b) const { return is_scalar() ? value : array[b]; }
 
-  /// Whether B rows can be served: a value can always.
+  __host__ __device__ bool is_scalar() const { return is == kind::scalar; }
+  /// Whether B rows can be served: by a value, always.
   bool serves(std::int64_t B) const {
-    return !is_array || (array && (count == unknown || count == B));
+    return is_scalar() || (array && (is == kind::array || count == B));
   }
-  bool is_scalar() const { return !is_array; }
 
  private:
-  static constexpr std::int64_t unknown = -1;
+  enum class kind : unsigned char { scalar, array, counted_array };
 
   template <class U>
   __host__ __device__ static T saturated(U x) {
@@ -54,8 +54,8 @@ class per_row {
 
   T value{};
   T const* array = nullptr;
-  std::int64_t count = unknown;
-  bool is_array = false;
+  std::int64_t count = 0;
+  kind is = kind::scalar;
 };
 
 /// What becomes of entries tied at the pivot: all stay, or only as many as are still wanted, lowest

@@ -1,0 +1,13 @@
+// true is no count.
+// error: use of deleted function .*per_row
+#include <cutoff/cut.hpp>
+
+using namespace cutoff;
+
+cudaError_t call(rows<float const> in, rows<float> out, rows<std::int32_t> indices) {
+#ifdef CONTROL
+  return cut(serial{}, in, top_k{1}, renorm<float>{out});
+#else
+  return cut(serial{}, in, top_k{true}, renorm<float>{out});
+#endif
+}

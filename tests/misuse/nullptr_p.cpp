@@ -1,0 +1,13 @@
+// nullptr is no array of p.
+// error: use of deleted function .*per_row
+#include <cutoff/cut.hpp>
+
+using namespace cutoff;
+
+cudaError_t call(rows<float const> in, rows<float> out, rows<std::int32_t> indices) {
+#ifdef CONTROL
+  return cut(serial{}, in, top_p{in.data}, renorm<float>{out});
+#else
+  return cut(serial{}, in, top_p{nullptr}, renorm<float>{out});
+#endif
+}
