@@ -2,11 +2,15 @@
 // the very same algorithm. Prints where each row is cut, what stays, and its largest entries.
 #include <thrust/device_vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cutoff/cutoff.cuh>
 #include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "npy.hpp"
 

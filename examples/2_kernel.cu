@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cutoff/cutoff.cuh>
+#include <vector>
 
 using namespace cutoff;
 

@@ -2,8 +2,10 @@
 // per request in device memory, captured once in a CUDA graph and replayed while requests change.
 #include <thrust/device_vector.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cutoff/cutoff.cuh>
+#include <vector>
 
 using namespace cutoff;
 

@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cuda/std/bit>
+#include <type_traits>
 
 #define CUTOFF_VERSION_MAJOR 0
 #define CUTOFF_VERSION_MINOR 1
@@ -17,6 +18,7 @@
 namespace cutoff {
 inline namespace v0 {
 
+__extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
 /// The element types of a row.

@@ -4,31 +4,35 @@
 // the row's largest entry, x weighs floor(x * 2^s), s = 43 - e in one 64-bit word for rows of up to
 // 2^20 entries and s = 75 - e in 128 bits beyond.
 
+#include <concepts>
 #include <cstdint>
 #include <cuda/std/bit>
 #include <cuda/std/limits>
+#include <type_traits>
 
 #include "key.hpp"
 
 namespace cutoff {
 inline namespace v0 {
 
-/// A measure weighs the key of an entry that counts in its row.
+/// A measure weighs the key of an entry that counts in its row; nothing, without a branch, where
+/// the entry is not `there`.
 template <class M>
-concept measure = requires(M const m, std::uint32_t key) {
+concept measure = requires(M const m, std::uint32_t key, bool there) {
   { m.weigh(key) } -> std::same_as<typename M::weight>;
+  { m.weigh(key, there) } -> std::same_as<typename M::weight>;
 };
 
 /// Every entry weighs 1.
 struct count {
   using weight = std::uint32_t;
-  __host__ __device__ weight weigh(std::uint32_t) const { return 1; }
+  __host__ __device__ weight weigh(std::uint32_t, bool there = true) const { return there; }
 };
 
 /// For what needs no total: no entry weighs anything, and no sweep is spent on it.
 struct nothing {
   using weight = std::uint32_t;
-  __host__ __device__ weight weigh(std::uint32_t) const { return 0; }
+  __host__ __device__ weight weigh(std::uint32_t, bool = true) const { return 0; }
 };
 
 /// A kept mass as a float with 24 significant bits: value, or value * 2^32 where scaled.
@@ -64,11 +68,18 @@ class mass {
   __host__ __device__ explicit mass(std::uint32_t largest_key) : top(exponent(largest_key)) {}
 
   /// floor(x * 2^s): the significand, moved right by what x's exponent is below the largest one.
-  __host__ __device__ W weigh(std::uint32_t key) const {
+  /// The hidden bit goes on after the move to the left, signed, because that is one instruction:
+  /// integer ones are what limits a sweep that weighs.
+  __host__ __device__ W weigh(std::uint32_t key, bool there = true) const {
+    using signed_word = std::conditional_t<(sizeof(W) > 8), int128, std::int64_t>;
+    if (!there) key = f::sign;  // the key of 0
     std::uint32_t const e = exponent(key);
-    W const significand = key + f::hidden - (e << f::mantissa);  // the sign cancels
+    auto const fraction =
+        static_cast<std::int32_t>(key - (e << f::mantissa));  // less the hidden bit
+    auto const high =
+        fraction * (signed_word{1} << (point - f::mantissa)) + (signed_word{1} << point);
     std::uint32_t const drop = top - e;
-    return significand << (point - f::mantissa) >> (drop < limit ? drop : limit);
+    return static_cast<W>(high) >> (drop < limit ? drop : limit);
   }
 
   /// ceil(p * 2^s), at least 1 and saturated to a weight that no row reaches.

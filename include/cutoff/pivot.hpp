@@ -81,8 +81,7 @@ __host__ __device__ auto bitwise_pivot(G const& g, Row r, M const& m, typename M
     W mine = 0;
     sweep(g, r, [&](std::uint32_t, typename Row::value x) {
       std::uint32_t const key = Row::key(x);
-      W const w = m.weigh(key);  // weighed in any case: a select is faster than a branch
-      mine += key >= t ? w : W{0};
+      mine += m.weigh(key, key >= t);
     });
     W const f = g.sum(mine);
     (f >= target ? low : high) = middle;
