@@ -589,7 +589,8 @@ TEST_CASE("D63 no call takes or keeps memory", "[contract]") {
     rows<__half> const all(memory.data(), n.B, n.V);
     rows<__half const> const in(all);
     differences found;
-    for (bool const first : {true, false}) {  // the first calls load their kernels
+    // The first calls load their kernels; and another program may take or free some of its own.
+    for (int attempt = 0; attempt < 4 && (attempt < 2 || before != after); ++attempt) {
       fill_rows(all, base.data(), 0, nullptr);
       check(cudaDeviceSynchronize());
       check(cudaMemGetInfo(&before, &total));
@@ -600,9 +601,9 @@ TEST_CASE("D63 no call takes or keeps memory", "[contract]") {
       CHECK(start(in, top_k{100}, renorm<__half>{all}, options{}) == cudaSuccess);
       check(cudaDeviceSynchronize());
       check(cudaMemGetInfo(&after, &total));
-      if (!first) CHECK(before == after);
       found.look(all, rows(by_k.data(), 1, n.V));
     }
+    CHECK(before == after);
     CHECK(found.total() == 0);
   }
 }
