@@ -74,6 +74,7 @@ foreach(name IN LISTS headers)
   forbid("warpSize|[%&/] *3[12][^0-9]" "the width of a warp ${group}" group.cuh)  # D93
   forbid("__global__|cudaStream_t|<<<|cudaLaunch[A-Za-z]*" "belongs into cutoff.cuh" cutoff.cuh)
 
+  forbid("[^A-Za-z0-9_]double[^A-Za-z0-9_]|[a-z]\\.f64" "some GPUs have hardly any units for it")  # D43
   forbid("__builtin_[a-z_]*|__attribute__|[^A-Za-z0-9_]uint " "fixed-width types, standard names")  # D90
   forbid("[^A-Za-z0-9_]_Pragma" "no pragmas but once and unroll")
   if(NOT text MATCHES "inline namespace v${major} ")
