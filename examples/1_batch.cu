@@ -58,17 +58,20 @@ bool show(char const* name, floats const& probs, std::int64_t B, Rule rule, bool
 int main(int argc, char** argv) try {
   std::filesystem::path file = __FILE__;
   file.replace_filename("data/lm_logits_8x151936_f16.npy");
-  double k = 50, p = 0.95;
+  long k = 50;
+  double p = 0.95;
   for (int i = 1; i < argc; ++i) {
     std::string const arg = argv[i];
     if (arg == "--help") return std::puts("usage: 1_batch [--k K] [--p P] [logits.npy]"), 0;
-    if (arg != "--k" && arg != "--p") {
+    if (arg == "--k" || arg == "--p") {
+      char* end = argv[++i];
+      if (end && arg == "--k") k = std::strtol(argv[i], &end, 10);
+      if (end && arg == "--p") p = std::strtod(argv[i], &end);
+      if (!end || end == argv[i] || *end) throw std::invalid_argument(arg + " needs a number");
+    } else {
+      if (arg.starts_with("-")) throw std::invalid_argument(arg + ": no such option, see --help");
       file = arg;
-      continue;
     }
-    char* end = argv[++i];
-    (arg == "--k" ? k : p) = end ? std::strtod(end, &end) : 0;
-    if (!end || end == argv[i] || *end) throw std::invalid_argument(arg + " needs a number");
   }
   npy::array const logits = npy::read(file.string());
   std::size_t const V = std::size_t(logits.columns);
@@ -80,7 +83,7 @@ int main(int argc, char** argv) try {
   bool const gpu = cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
   std::printf("%td rows of %zu, cut on the %s\n", logits.rows, V, gpu ? "GPU" : "host");
   std::puts("rule       row       pivot    stay    mass    largest of the renormalised row");
-  bool const by_k = show("top_k", probs, logits.rows, top_k{static_cast<long>(k)}, gpu);
+  bool const by_k = show("top_k", probs, logits.rows, top_k{k}, gpu);
   bool const by_p = show("top_p", probs, logits.rows, top_p{p}, gpu);
   return by_k && by_p ? 0 : 1;
 } catch (std::exception const& e) {

@@ -11,8 +11,8 @@ using namespace cutoff;
 
 cudaError_t step(rows<float> probs, per_row<std::int32_t> k, per_row<float> p,
                  cudaStream_t stream) {
-  if (cudaError_t const e = top_k_renorm<float>(probs, probs, k, stream)) return e;
-  return top_p_renorm<float>(probs, probs, p, stream);
+  if (cudaError_t const e = top_k_renorm(probs, probs, k, stream)) return e;
+  return top_p_renorm(probs, probs, p, stream);
 }
 
 int main() {

@@ -278,7 +278,7 @@ TEST_CASE("every scope gives the bits of serial", "[scopes]") {
     trial<float> floats(V);
     if (V <= 4097) floats.check_scope<serial>("serial");
     if (V <= 32000) floats.check_scope<cutoff::warp, 4>("warp");
-    if (V <= 32000) floats.check_scope<cutoff::block<64>>("block of 64");
+    if (V <= 32000) floats.check_scope<cutoff::block<96>>("block of 96");  // no share of 256 bins
     floats.check_scope<cutoff::block<256>>("block of 256");
     floats.check_scope<cutoff::block<1024>>("block of 1024");
     floats.check_scope<cutoff::cluster<256, 2>>("cluster of 2 x 256");

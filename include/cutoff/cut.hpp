@@ -8,10 +8,11 @@
 namespace cutoff {
 inline namespace v0 {
 
-/// Draws a line in a row and writes what stays of it. W holds the row's mass (measure.hpp).
+/// Draws a line in a row and writes what stays of it. W holds the row's mass: std::uint64_t for rows
+/// of up to 2^20 entries, uint128 for longer ones.
 ///
 /// Shapes:  r [V]
-/// Group:   every member calls; outputs are written when the group has left, scratch is free
+/// Group:   every member calls; what it has written others see after a barrier of the caller's
 template <class W, group G, element T, domain D, class Rule, class Sink>
 __host__ __device__ void cut_row(G const& g, row<T, D> r, std::int64_t b, Rule const& rule,
                                  Sink const& sink) {

@@ -32,82 +32,78 @@ template <class G, std::uint32_t Rows, class Job>
     cut_row<typename Job::word>(g, job.in[b], b, job.rule, job.sink);
 }
 
-/// Launches the kernel of one group. A cluster that this build or device cannot launch is
-/// cudaErrorInvalidConfiguration, found out by asking, not by failing.
-template <class G, std::uint32_t Rows, class Job>
-[[gnu::visibility("hidden")]] cudaError_t launch(Job const& job, cudaStream_t stream) {
-  constexpr std::int64_t most = 0x7fffffff / G::units;  // groups in x, the grid's long dimension
-  std::int64_t const groups = (job.in.in.count + Rows - 1) / Rows;
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {G::units, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(groups < most ? groups : most) * G::units);
-  config.blockDim = dim3(G::threads * Rows);
-  config.stream = stream;
-  if constexpr (G::units > 1) {
-    config.attrs = &cluster;
-    config.numAttrs = 1;
-    cudaFuncAttributes built;
-    if (cudaError_t const e = cudaFuncGetAttributes(&built, kernel<G, Rows, Job>)) return e;
-    if (built.ptxVersion < 90) return cudaErrorInvalidConfiguration;
-    int fit = 0;
-    if (cudaError_t const e = cudaOccupancyMaxActiveClusters(&fit, kernel<G, Rows, Job>, &config))
-      return e;
-    if (fit == 0) return cudaErrorInvalidConfiguration;
-  }
-  return cudaLaunchKernelEx(&config, kernel<G, Rows, Job>, job);
-}
-
-/// From a shape to the kernel built for it.
-template <class Job>
-[[gnu::visibility("hidden")]] cudaError_t launch(Job const& job, shape s, cudaStream_t stream) {
-  if constexpr (sizeof(typename Job::word) <= 8) {
-    if (s == shape{128, 1, 4}) return launch<warp, 4>(job, stream);
-    if (s == shape{256}) return launch<block<256>, 1>(job, stream);
-    if (s == shape{1024, 2}) return launch<cluster<1024, 2>, 1>(job, stream);
-  }
-  if (s == shape{1024}) return launch<block<1024>, 1>(job, stream);
-  if (s == shape{1024, 8}) return launch<cluster<1024, 8>, 1>(job, stream);
-  return cudaErrorInvalidConfiguration;
-}
-
 /// How a call runs, for tuning and tests. force: a launch shape in place of the library's choice.
 struct options {
   cudaStream_t stream = nullptr;
   shape const* force = nullptr;
 };
 
+/// Launches the kernel of one group. Where clusters cannot be launched, by this build or on this
+/// device, a block takes the place of one: found out by asking, not by failing.
+template <class G, std::uint32_t Rows, class Job>
+[[gnu::visibility("hidden")]] cudaError_t launch(Job const& job, options how) {
+  constexpr std::int64_t most = 0x7fffffff / G::units;  // groups in x, the grid's long dimension
+  std::int64_t const groups = (job.in.in.count - 1) / Rows + 1;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {G::units, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(groups < most ? groups : most) * G::units);
+  config.blockDim = dim3(G::threads * Rows);
+  config.stream = how.stream;
+  if constexpr (G::units > 1) {
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    cudaFuncAttributes built;
+    int fit = 0;
+    bool const fits =
+        !cudaFuncGetAttributes(&built, kernel<G, Rows, Job>) && built.ptxVersion >= 90 &&
+        !cudaOccupancyMaxActiveClusters(&fit, kernel<G, Rows, Job>, &config) && fit > 0;
+    if (!fits && how.force) return cudaErrorInvalidConfiguration;
+    if (!fits) return launch<block<G::threads>, Rows>(job, how);
+  }
+  return cudaLaunchKernelEx(&config, kernel<G, Rows, Job>, job);
+}
+
+/// From a shape to the kernel built for it.
+template <class Job>
+[[gnu::visibility("hidden")]] cudaError_t launch(Job const& job, shape s, options how) {
+  if constexpr (sizeof(typename Job::word) <= 8) {
+    if (s == shape{128, 1, 4}) return launch<warp, 4>(job, how);
+    if (s == shape{256}) return launch<block<256>, 1>(job, how);
+    if (s == shape{1024, 2}) return launch<cluster<1024, 2>, 1>(job, how);
+  }
+  if (s == shape{1024}) return launch<block<1024>, 1>(job, how);
+  if (s == shape{1024, 8}) return launch<cluster<1024, 8>, 1>(job, how);
+  return cudaErrorInvalidConfiguration;
+}
+
 /// Cuts each row where the rule says and writes what the sink says: one kernel launch on a stream.
 ///
-/// Shapes:  in [B, V], rows or logits, float, __half or __nv_bfloat16; all memory is the device's
+/// Shapes:  in [B, V], rows or logits, float, __half or __nv_bfloat16; stream and all memory belong
+///          to the current device
 /// Cost:    no allocation, synchronisation, workspace or state; may be captured in a graph
 /// Errors:  B == 0 is success; cudaErrorInvalidValue for what the types cannot rule out, before any
 ///          launch; a forced shape that cannot run: cudaErrorInvalidConfiguration; else the
 ///          launch's. Errors of earlier work are neither cleared nor reported
 template <input In, class Rule, class Sink>
 [[gnu::visibility("hidden")]] cudaError_t cut(In in, Rule rule, Sink sink, options how) {
-  auto const cut_launch = [&]<class W, element T, domain D>(W, batch<T, D> const& batch) {
+  auto const launched = [&]<class W, element T, domain D>(W, batch<T, D> const& batch) {
     job<W, T, D, Rule, Sink> const work{batch, rule, sink};
-    if (how.force) return launch(work, *how.force, how.stream);
+    if (how.force) return launch(work, *how.force, how);
     int id = 0;
     device d{};
     if (cudaError_t const e = cudaGetDevice(&id)) return e;
-    if (cudaError_t const e =
-            cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, id))
-      return e;
-    shape s = shape_for(batch.in.length, batch.in.count, d);
-    cudaError_t const e = launch(work, s, how.stream);
-    if (e != cudaErrorInvalidConfiguration || s.blocks == 1) return e;
-    s.blocks = 1;  // no clusters here: a block a row gives the same bits
-    return launch(work, s, how.stream);
+    cudaError_t const e =
+        cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, id);
+    return e ? e : launch(work, shape_for(batch.in.length, batch.in.count, d), how);
   };
   auto const batch = as_batch(in);
   if (batch.in.count == 0) return cudaSuccess;
   if (!valid(batch, rule, sink)) return cudaErrorInvalidValue;
   if constexpr (Rule::weighs || Sink::weighs)
-    if (batch.in.length > mass<float, std::uint64_t>::longest) return cut_launch(uint128{}, batch);
-  return cut_launch(std::uint64_t{}, batch);
+    if (batch.in.length > mass<float, std::uint64_t>::longest) return launched(uint128{}, batch);
+  return launched(std::uint64_t{}, batch);
 }
 
 template <input In, class Rule, class Sink>

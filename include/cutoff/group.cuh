@@ -7,7 +7,8 @@
 //     are scans of which only the aggregate is used. Units exchange one word each on top.
 //  3. A histogram lives in shared memory as 32-bit limbs, bin d's limb l at limb[l][d]. Adding a
 //     weight of several limbs carries from one to the next: a 32-bit shared-memory atomic costs
-//     1 to 4 cycles a warp, a 64-bit one 85 and more (H200, CUDA 13.0, 2026-11), and whatever the
+//     1 cycle a warp, one more for each lane on the same word, a 64-bit one 85 to 218 (H200, CUDA
+//     13.0, 2026-11), and whatever the
 //     order of the adds, each limb wraps as often in all, so the bins are exact.
 //  4. To cross, member t of a unit takes the t-th bins from the top, added up over all units, scans
 //     their totals, and the one that sees the target crossed tells the others.
@@ -247,21 +248,22 @@ class team {
 
   template <class W>
   __device__ crossing<W> cross_all(W target) const {
-    constexpr std::uint32_t n = threads < radix ? radix / threads : 1;  // bins a member takes
-    std::uint32_t const top = radix - 1 - Scope::rank() * n;            // digit of its first one
-    bool const takes = Scope::rank() * n < radix;
+    constexpr std::uint32_t n = (radix + threads - 1) / threads;  // bins a member takes
+    std::uint32_t const first = Scope::rank() * n;                // counted from the top
     if constexpr (units > 1)
       Scope::sync_units();  // all adds are done, here and everywhere
     else
       Scope::sync();
     W mine[n] = {}, sum = 0;
-    for (std::uint32_t i = 0; takes && i < n; ++i) sum += mine[i] = bin<W>(top - i);
+    for (std::uint32_t i = 0; i < n && first + i < radix; ++i)
+      sum += mine[i] = bin<W>(radix - 1 - first - i);
     if constexpr (units > 1) Scope::sync_units();  // before anyone clears, or leaves
     auto const [before, total] = scan_unit(sum);
     if (total < target) return {0, total, 0};
-    W above = before;  // sum of the bins over top - i
+    W above = before;  // sum of the bins above the i-th
     for (std::uint32_t i = 0; i < n; above += mine[i++])
-      if (above < target && mine[i] >= target - above) s.crossed = {top - i, above, mine[i]};
+      if (above < target && mine[i] >= target - above)
+        s.crossed = {radix - 1 - first - i, above, mine[i]};
     Scope::sync();
     return {s.crossed.digit, static_cast<W>(s.crossed.above), static_cast<W>(s.crossed.at)};
   }

@@ -8,7 +8,8 @@
 //     and all get the result. All but clear are barriers too: what a member wrote before is seen
 //     after, and what it had to read it has read.
 //  3. add is not collective: any member adds to a histogram between a clear and the next cross.
-//  4. Scratch belongs to the caller, one per group, and may be used again after any collective.
+//  4. Scratch belongs to the caller, one per group. The group's next collective may use it at once;
+//     for anything else it is free after a barrier of the caller's.
 //  5. Sums are of unsigned integers, so no result depends on the number or order of the members.
 
 #include <concepts>

@@ -91,12 +91,15 @@ __host__ __device__ std::uint32_t nth_tied(G const& g, Row r, std::uint32_t key,
 template <group G, class Row, measure M, class W>
 __host__ __device__ typename M::weight kept_measure(G const& g, Row r, M const& m,
                                                     line<W> const& cut) {
-  typename M::weight mine = 0;
-  if constexpr (std::same_as<M, nothing>) return mine;
-  sweep(g, r, [&](std::uint32_t i, typename Row::value x) {
-    if (cut.keeps(Row::key(x), i)) mine += m.weigh(Row::key(x));
-  });
-  return g.sum(mine);
+  if constexpr (std::same_as<M, nothing>) {
+    return 0;
+  } else {
+    typename M::weight mine = 0;
+    sweep(g, r, [&](std::uint32_t i, typename Row::value x) {
+      if (cut.keeps(Row::key(x), i)) mine += m.weigh(Row::key(x));
+    });
+    return g.sum(mine);
+  }
 }
 
 inline constexpr std::uint32_t whole_group = 0xffffffff;
@@ -166,7 +169,7 @@ struct top_p {
     line<W> cut{found.key, whole_group, found.reached(), static_cast<W>(found.above + found.at)};
     if (at == ties::lowest_index && found.reached()) {
       W const each = m.weigh(found.key);
-      W const still = (target - found.above + each - 1) / each;  // how many of those tied it takes
+      W const still = (target - found.above - 1) / each + 1;  // how many of those tied it takes
       if (still * each == found.at) return cut;
       cut.last = nth_tied(g, r, found.key, static_cast<std::uint32_t>(still));
       cut.kept = static_cast<W>(found.above + still * each);

@@ -11,9 +11,8 @@ inline namespace v0 {
 /// A launch shape: blocks of `threads`; a row has a cluster of `blocks` of them, or a block serves
 /// `rows` rows at a time, a warp each.
 ///
-/// Shapes:  {128, 1, 4} warp; {256, 1, 1} and {1024, 1, 1} block; {1024, 2, 1} and {1024, 8, 1}
-///          cluster (sm_90 and newer). Rows of more than 2^20 entries: those of 1024 threads, 1 or
-///          8 blocks
+/// Shapes:  {128, 1, 4} warp; {256} and {1024} block; {1024, 2} and {1024, 8} cluster (sm_90 and
+///          newer). Masses of rows of more than 2^20 entries: only {1024} and {1024, 8}
 struct shape {
   int threads = 0, blocks = 1, rows = 1;
   constexpr bool operator==(shape const&) const = default;
@@ -31,15 +30,15 @@ struct device {
 
 /// The shape for B rows of V elements.
 ///
-/// Units:   V, B from 1. Clusters are a wish: where they cannot be launched, blocks = 1 takes their
-/// place Source:  one H200, CUDA 13.0, 2026-11, bench/README.md
+/// Units:   V, B from 1. Clusters are a wish: where they cannot be launched a block takes their place
+/// Source:  one H200, CUDA 13.0, 2026-11, bench/README.md
 constexpr shape shape_for(std::int64_t V, std::int64_t B, device d) {
   if (V <= 1024) return {128, 1, 4};
   if (V <= 8192) return {256};
-  bool const long_row = V > 1 << 20;
-  // Enough blocks a row that every multiprocessor has one to run.
-  if (B * (long_row ? 1 : 4) <= d.multiprocessors) return {1024, 8};
-  if (B * 2 <= d.multiprocessors) return {1024, long_row ? 8 : 2};
+  // Several blocks a row while each finds a multiprocessor of its own: two waves of clusters of 8 take
+  // as long as one of 2, and three take longer.
+  if (B <= d.multiprocessors / 8) return {1024, 8};
+  if (B <= d.multiprocessors / 2 && V <= 1 << 20) return {1024, 2};
   return {1024};
 }
 

@@ -120,9 +120,8 @@ struct pivots {
 /// Collects the k largest of each row, in order of index. What is left of the width is filled with
 /// the type's lowest finite value and index -1.
 ///
-/// Shapes:  values, indices [count, width], each with a stride of its own; scalar k: width >=
-/// min(k, V).
-///          Rows that keep more than the width, by an array of k, give the first of their list
+/// Shapes:  values, indices [count, width], width from 1, each with a stride of its own. Scalar k:
+///          width >= min(k, V); array of k: a row gives the first `width` entries of its list
 /// Ties:    lowest index first; ties::keep is an error
 /// Cost:    one read of the row, one scan per 4 entries of a member
 template <class T>
