@@ -113,13 +113,13 @@ __host__ __device__ void deal(G const& g, row<T, D> r, Packed packed, Single sin
   std::uint32_t const head = misaligned_head(r.data, r.length);
   std::uint32_t const packs = (r.length - head) / n;
   auto const* in = reinterpret_cast<pack<T> const*>(r.data + head);  // [packs]
-  // One guarded body: with a main loop and a remainder the compiler sinks each load to its first
-  // use, and a block that sums masses waits for memory four times as often.
+  // One guarded body: with a main loop and a remainder the compiler sinks each of the four loads to
+  // its first use, and every function that a sweep calls is there twice.
   for (std::uint32_t j = rank; j < packs; j += deep * size) {
     pack<T> x[deep];
-    unrolled<deep>([&](std::uint32_t u) {
-      if (j + u * size < packs) x[u] = in[j + u * size];
-    });
+    // Zeros, not nothing, where there is no pack: else the registers of the last round live on.
+    unrolled<deep>(
+        [&](std::uint32_t u) { x[u] = j + u * size < packs ? in[j + u * size] : pack<T>{}; });
     unrolled<deep>([&](std::uint32_t u) {
       if (j + u * size < packs) packed(head + (j + u * size) * n, x[u]);
     });
