@@ -61,20 +61,20 @@ foreach(name IN LISTS headers)
     string(REGEX REPLACE "# *include +" "" include "${include}")
     if(include MATCHES "^(\"|<cutoff/)(.*)" AND NOT CMAKE_MATCH_2 IN_LIST may_include_${name})
       broke("may not include ${CMAKE_MATCH_2}")
-    elseif(name MATCHES "hpp$" AND include MATCHES "\\.cuh$|^<(cub|thrust|cooperative_groups)")
+    elseif(name MATCHES "hpp$" AND include MATCHES "[.]cuh$|^<(cub|thrust|cooperative_groups)")
       broke("may not include ${include}>: plain g++ compiles a .hpp")
     endif()
   endforeach()
 
   set(group "belongs into group.cuh")
-  forbid("threadIdx|__sync[a-z]+|[a-z_.]*barrier[a-z_.]*|bar\\.[a-z]+" "${group}" group.cuh)
-  forbid("atomic[A-Z_][A-Za-z_]*|cuda::(std::)?atomic|atom\\.[a-z]+|red\\.[a-z]+" "${group}" group.cuh)
+  forbid("threadIdx|__sync[a-z]+|[a-z_.]*barrier[a-z_.]*|bar[.][a-z]+" "${group}" group.cuh)
+  forbid("atomic[A-Z_][A-Za-z_]*|cuda::(std::)?atomic|atom[.][a-z]+|red[.][a-z]+" "${group}" group.cuh)
   forbid("cub::|<cub/[^>]*|cooperative_groups" "${group}" group.cuh)
   forbid("__(shfl|ballot|any|all|match|reduce|activemask)[a-z_]*" "${group}" group.cuh)
   forbid("warpSize|[%&/] *3[12][^0-9]" "the width of a warp ${group}" group.cuh)  # D93
   forbid("__global__|cudaStream_t|<<<|cudaLaunch[A-Za-z]*" "belongs into cutoff.cuh" cutoff.cuh)
 
-  forbid("[^A-Za-z0-9_]double[^A-Za-z0-9_]|[a-z]\\.f64" "some GPUs have hardly any units for it")  # D43
+  forbid("[^A-Za-z0-9_]double[^A-Za-z0-9_]|[a-z][.]f64" "some GPUs have hardly any units for it")  # D43
   forbid("__builtin_[a-z_]*|__attribute__|[^A-Za-z0-9_]uint " "fixed-width types, standard names")  # D90
   forbid("[^A-Za-z0-9_]_Pragma" "no pragmas but once and unroll")
   if(NOT text MATCHES "inline namespace v${major} ")
@@ -100,7 +100,7 @@ foreach(file IN LISTS files ITEMS "${ROOT}/CMakeLists.txt" "${ROOT}/CMakePresets
       AND EXISTS "${file}")
     cmake_path(RELATIVE_PATH file BASE_DIRECTORY "${ROOT}" OUTPUT_VARIABLE name)
     file(READ "${file}" text)
-    if(text MATCHES "[^0-9.]${major}\\.${minor}\\.${patch}[^0-9.]")
+    if(text MATCHES "[^0-9.]${major}[.]${minor}[.]${patch}[^0-9.]")
       broke("the version belongs into key.hpp")
     endif()
   endif()
