@@ -320,7 +320,7 @@ bool same_bytes(std::vector<T> const& a, std::vector<T> const& b) {
 
 std::size_t elements(std::int64_t B, std::int64_t V) { return static_cast<std::size_t>(B * V); }
 
-shape const shapes[] = {{128, 1, 4}, {256}, {512}, {1024}, {1024, 8}};
+shape const shapes[] = {{128, 1, 4}, {256}, {1024}, {1024, 2}, {1024, 8}};
 
 void left_out(char const* why) { WARN("left out: " << why); }
 
@@ -1010,13 +1010,13 @@ TEST_CASE("D83 a shape that cannot be launched is an error, and nothing is writt
     bool const untouched_output = same_bytes(out.get(), before);
     CHECK(untouched_output);
   };
-  std::vector<shape> refused = {{},     {1024, 2},    {1024, 16},  {1024, 4},
+  std::vector<shape> refused = {{},     {512},        {1024, 16},  {1024, 4},
                                 {2048}, {1024, 1, 4}, {128, 1, 1}, {128, 2, 4},
                                 {-256}, {256, 0},     {0, 1},      {1024, 2, 2}};
-  if (!has_clusters()) refused.insert(refused.end(), {{1024, 8}});
+  if (!has_clusters()) refused.insert(refused.end(), {{1024, 2}, {1024, 8}});
   check_refused(3, 1000, refused);
   // Masses of longer rows have no kernel of these shapes.
-  check_refused(1, (1 << 20) + 1, {{128, 1, 4}, {256}, {512}});
+  check_refused(1, (1 << 20) + 1, {{128, 1, 4}, {256}, {1024, 2}});
 }
 
 TEST_CASE("D84 every kernel of a call fits a block of any device", "[contract]") {
@@ -1033,7 +1033,7 @@ TEST_CASE("D84 every kernel of a call fits a block of any device", "[contract]")
   check_kernel(cutoff::kernel<cutoff::warp, 4, job>, 128);
   check_kernel(cutoff::kernel<cutoff::block<256>, 1, job>, 256);
   check_kernel(cutoff::kernel<cutoff::block<1024>, 1, job>, 1024);
-  check_kernel(cutoff::tiled_kernel<cutoff::block<512>, 3, job>, 512);
+  check_kernel(cutoff::kernel<cutoff::cluster<1024, 2>, 1, job>, 1024);
   check_kernel(cutoff::kernel<cutoff::cluster<1024, 8>, 1, job>, 1024);
 }
 

@@ -27,7 +27,7 @@ endforeach()
 # Floors. A header includes key.hpp and headers of lower floors, nothing else of ours.
 set(floor_0 key.hpp group.hpp shape.hpp)
 set(floor_1 measure.hpp row.hpp)
-set(floor_2 pivot.hpp tiles.hpp)
+set(floor_2 pivot.hpp)
 set(floor_3 rule.hpp sink.hpp)
 set(floor_4 cut.hpp)
 set(floor_5 cutoff.cuh)
@@ -38,7 +38,6 @@ foreach(floor RANGE 5)
   endforeach()
   list(APPEND below ${floor_${floor}})
 endforeach()
-list(APPEND may_include_tiles.hpp pivot.hpp)  # the same search, elsewhere
 list(APPEND may_include_sink.hpp rule.hpp)  # a sink writes what a rule's line leaves
 set(may_include_group.cuh group.hpp)        # stands beside them
 list(APPEND may_include_cutoff.cuh group.cuh)

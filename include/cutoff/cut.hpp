@@ -4,7 +4,6 @@
 #include <driver_types.h>
 
 #include "sink.hpp"
-#include "tiles.hpp"
 
 namespace cutoff {
 inline namespace v0 {
@@ -14,15 +13,12 @@ inline namespace v0 {
 ///
 /// Shapes:  r [V]
 /// Group:   every member calls; what it has written others see after a barrier of the caller's
-template <class W, group G, class Row, class Rule, class Sink>
-__host__ __device__ void cut_row(G const& g, Row r, std::int64_t b, Rule const& rule,
+template <class W, group G, element T, domain D, class Rule, class Sink>
+__host__ __device__ void cut_row(G const& g, row<T, D> r, std::int64_t b, Rule const& rule,
                                  Sink const& sink) {
-  constexpr bool weighs = Rule::weighs || Sink::weighs;
   ties const at = rule.at_pivot == ties::by_sink ? Sink::usual : rule.at_pivot;
-  std::uint32_t largest = 0;
-  if constexpr (weighs || Row::surveyed) largest = survey(g, r);
-  if constexpr (weighs) {
-    mass<typename Row::value, W> const m(largest);
+  if constexpr (Rule::weighs || Sink::weighs) {
+    mass<T, W> const m(largest_key(g, r));
     sink.write(g, r, b, rule.draw(g, r, b, m, at), m);
   } else {
     sink.write(g, r, b, rule.draw(g, r, b, nothing{}, at), nothing{});

@@ -16,7 +16,6 @@ inline namespace v0 {
 template <class W, element T, domain D, class Rule, class Sink>
 struct job {
   using word = W;
-  using value = T;
   batch<T, D> in;
   Rule rule;
   Sink sink;
@@ -31,20 +30,6 @@ template <class G, std::uint32_t Rows, class Job>
   for (std::int64_t b = G::scope::index_in_grid(); b < job.in.in.count;
        b += G::scope::groups_in_grid())
     cut_row<typename Job::word>(g, job.in[b], b, job.rule, job.sink);
-}
-
-/// The same with a record of tiles, in dynamic shared memory. Least blocks share a multiprocessor.
-template <class G, std::uint32_t Least, class Job>
-[[gnu::visibility("hidden")]] __global__ void __launch_bounds__(G::threads, Least)
-    tiled_kernel(Job const job, std::uint32_t tiles) {
-  __shared__ typename G::scratch scratch;
-  extern __shared__ std::uint32_t cutoff_record[];  // [room] list, [tiles] most, [tiles] hit
-  auto* const most = reinterpret_cast<std::uint16_t*>(cutoff_record + tile_record::room);
-  G const g(scratch);
-  for (std::int64_t b = G::scope::index_in_grid(); b < job.in.in.count;
-       b += G::scope::groups_in_grid())
-    cut_row<typename Job::word>(g, tiled(job.in[b], tile_record{most, most + tiles, cutoff_record}),
-                                b, job.rule, job.sink);
 }
 
 /// How a call runs, for tuning and tests. force: a launch shape in place of the library's choice.
@@ -80,43 +65,13 @@ template <class G, std::uint32_t Rows, class Job>
   return cudaLaunchKernelEx(&config, kernel<G, Rows, Job>, job);
 }
 
-/// Launches the tiled kernel. Where a row's tiles need more shared memory than a block may have, or
-/// more numbers than 16 bits, a block without takes the place.
-template <class G, std::uint32_t Least, class Job>
-[[gnu::visibility("hidden")]] cudaError_t launch_tiled(Job const& job, options how) {
-  rows<typename Job::value const> const& in = job.in.in;
-  auto const packs = static_cast<std::uint32_t>(in.length) / pack<typename Job::value>::size;
-  std::uint32_t const tiles = tile_record::tiles(packs, G::threads, G::neighbours);
-  std::int64_t const bytes = 4 * (std::int64_t{tile_record::room} + tiles);
-  cudaFuncAttributes built;
-  int id = 0, most = 0;
-  if (cudaError_t const e = cudaFuncGetAttributes(&built, tiled_kernel<G, Least, Job>)) return e;
-  if (cudaError_t const e = cudaGetDevice(&id)) return e;
-  if (cudaError_t const e =
-          cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, id))
-    return e;
-  most -= static_cast<int>(built.sharedSizeBytes);
-  bool const fits = tiles <= 65536 && bytes <= most;
-  if (!fits && how.force) return cudaErrorInvalidConfiguration;
-  if (!fits) return launch<block<1024>, 1>(job, how);
-  if (cudaError_t const e = cudaFuncSetAttribute(tiled_kernel<G, Least, Job>,
-                                                 cudaFuncAttributeMaxDynamicSharedMemorySize, most))
-    return e;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(in.count < 0x7fffffff ? in.count : 0x7fffffff));
-  config.blockDim = dim3(G::threads);
-  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
-  config.stream = how.stream;
-  return cudaLaunchKernelEx(&config, tiled_kernel<G, Least, Job>, job, tiles);
-}
-
 /// From a shape to the kernel built for it.
 template <class Job>
 [[gnu::visibility("hidden")]] cudaError_t launch(Job const& job, shape s, options how) {
   if constexpr (sizeof(typename Job::word) <= 8) {
     if (s == shape{128, 1, 4}) return launch<warp, 4>(job, how);
     if (s == shape{256}) return launch<block<256>, 1>(job, how);
-    if (s == shape{512}) return launch_tiled<block<512>, 3>(job, how);
+    if (s == shape{1024, 2}) return launch<cluster<1024, 2>, 1>(job, how);
   }
   if (s == shape{1024}) return launch<block<1024>, 1>(job, how);
   if (s == shape{1024, 8}) return launch<cluster<1024, 8>, 1>(job, how);

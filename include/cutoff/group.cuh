@@ -84,40 +84,23 @@ struct cluster_scope : block_scope<Threads> {
   __device__ static std::int64_t groups_in_grid() { return gridDim.x / Blocks; }
 };
 
-template <class Scope>
-class team;
-
-/// Scratch of the one warp that acts for a larger unit.
-template <class Scope>
-struct one_warp {
-  using scratch = typename team<std::conditional_t<true, warp_scope, Scope>>::scratch;
-};
-template <>
-struct one_warp<warp_scope> {
-  struct scratch {};
-};
-
 /// A group of device threads. Every thread of the scope takes part in every collective.
 template <class Scope>
 class team {
  public:
   using scope = Scope;
-  static constexpr std::uint32_t threads = Scope::threads, units = Scope::units, neighbours = 4;
+  static constexpr std::uint32_t threads = Scope::threads, units = Scope::units;
 
   /// Shared memory of one unit: of one warp, or of one block.
   struct scratch {
     union {
       typename Scope::template scan<std::uint32_t>::TempStorage w32;
-      typename Scope::template scan<float>::TempStorage f32;
       typename Scope::template scan<std::uint64_t>::TempStorage w64;
       typename Scope::template scan<uint128>::TempStorage w128;
     } scan;
     std::uint32_t limb[4][radix];
     crossing<uint128> crossed;
     uint128 word[units];  // what each unit has to tell
-    std::uint32_t slots;  // taken so far
-    typename one_warp<Scope>::scratch warp;
-    alignas(16) unsigned char told[64];  // by that warp
   };
 
   /// Bins in the scratch of the group: one histogram at a time.
@@ -155,44 +138,7 @@ class team {
   }
   template <class W>
   __host__ __device__ crossing<W> cross(histogram<W>&, W target) const {
-    auto const total = [&](std::uint32_t d) { return bin<W>(d); };
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return cross_all<radix>(total, target);),
-                      (return {0, target, 0};))
-  }
-  template <std::uint32_t Bins, class F, class W>
-  __host__ __device__ crossing<W> cross(F bin, W target) const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return cross_all<Bins>(bin, target);),
-                      (return {0, target, 0};))
-  }
-
-  __host__ __device__ std::uint32_t unit_rank() const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return Scope::rank();), (return 0;))
-  }
-  __host__ __device__ void increment(std::uint32_t& x) const {
-    NV_IF_TARGET(NV_IS_DEVICE, (atomicAdd(&x, 1u);))
-  }
-  __host__ __device__ void no_slots() const {
-    NV_IF_TARGET(NV_IS_DEVICE, (Scope::sync(); if (Scope::rank() == 0) s.slots = 0; Scope::sync();))
-  }
-  __host__ __device__ std::uint32_t slot() const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return atomicAdd(&s.slots, 1u);), (return 0;))
-  }
-  __host__ __device__ std::uint32_t slots() const {
-    NV_IF_TARGET(NV_IS_DEVICE, (Scope::sync();))
-    return s.slots;
-  }
-  /// most[u] of four neighbours each: calls f(u, the largest of them) once for each u.
-  template <class F>
-  __host__ __device__ void tile_maxima(std::uint32_t const (&most)[4], F f) const {
-    NV_IF_TARGET(NV_IS_DEVICE, (f(Scope::rank() % 4, largest_of_four(most));))
-  }
-  /// f(w) by one warp w of the unit: its result, in all.
-  template <class F>
-  __host__ __device__ auto by_one_warp(F f) const {
-    using result = decltype(f(team<warp_scope>(s.warp)));
-    static_assert(sizeof(result) <= sizeof(s.told));
-    NV_IF_TARGET(NV_IS_DEVICE, (tell_by_warp<result>(f);))
-    return *reinterpret_cast<result const*>(s.told);
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return cross_all(target);), (return {0, target, 0};))
   }
 
  private:
@@ -211,9 +157,7 @@ class team {
 
   template <class W>
   __device__ auto& storage() const {
-    if constexpr (std::same_as<W, float>)
-      return s.scan.f32;
-    else if constexpr (sizeof(W) == 4)
+    if constexpr (sizeof(W) == 4)
       return s.scan.w32;
     else if constexpr (sizeof(W) == 8)
       return s.scan.w64;
@@ -267,28 +211,6 @@ class team {
     return most;
   }
 
-  /// Of most[u] in four neighbours each, the largest most[rank % 4]: two exchanges with the next
-  /// lane, one with the pair of lanes beside.
-  __device__ std::uint32_t largest_of_four(std::uint32_t const (&most)[4]) const {
-    bool const odd = Scope::rank() & 1, upper = Scope::rank() & 2;
-    auto const swap = [](std::uint32_t keep, std::uint32_t give, int lanes) {
-      return larger{}(keep, __shfl_xor_sync(~0u, give, lanes));
-    };
-    std::uint32_t const a = swap(odd ? most[1] : most[0], odd ? most[0] : most[1], 1);
-    std::uint32_t const b = swap(odd ? most[3] : most[2], odd ? most[2] : most[3], 1);
-    return swap(upper ? b : a, upper ? a : b, 2);
-  }
-
-  template <class R, class F>
-  __device__ void tell_by_warp(F const& f) const {
-    Scope::sync();
-    if (Scope::rank() < warp_scope::threads) {
-      R const result = f(team<warp_scope>(s.warp));
-      if (Scope::rank() == 0) *reinterpret_cast<R*>(s.told) = result;
-    }
-    Scope::sync();
-  }
-
   __device__ void clear_limbs(std::uint32_t limbs) const {
     Scope::sync();
     for (std::uint32_t i = Scope::rank(); i < limbs * radix; i += threads)
@@ -324,17 +246,17 @@ class team {
     return total;
   }
 
-  template <std::uint32_t Bins, class F, class W>
-  __device__ crossing<W> cross_all(F const& bin, W target) const {
-    constexpr std::uint32_t n = (Bins + threads - 1) / threads;  // bins a member takes
-    std::uint32_t const first = Scope::rank() * n;               // counted from the top
+  template <class W>
+  __device__ crossing<W> cross_all(W target) const {
+    constexpr std::uint32_t n = (radix + threads - 1) / threads;  // bins a member takes
+    std::uint32_t const first = Scope::rank() * n;                // counted from the top
     if constexpr (units > 1)
       Scope::sync_units();  // all adds are done, here and everywhere
     else
       Scope::sync();
     W mine[n] = {}, sum = 0;
-    for (std::uint32_t i = 0; i < n && first + i < Bins; ++i)
-      sum += mine[i] = bin(Bins - 1 - first - i);
+    for (std::uint32_t i = 0; i < n && first + i < radix; ++i)
+      sum += mine[i] = bin<W>(radix - 1 - first - i);
     if constexpr (units > 1) Scope::sync_units();  // before anyone clears, or leaves
     auto const [before, total] = scan_unit(sum);
     if (total < target) return {0, total, 0};

@@ -7,8 +7,7 @@
 //  2. sum, max, scan, clear and cross are collective: all members call them, in the same order,
 //     and all get the result. All but clear are barriers too: what a member wrote before is seen
 //     after, and what it had to read it has read.
-//  3. add, increment and slot are not collective: any member adds to a histogram between a clear
-//     and the next cross, and takes slots between no_slots and slots.
+//  3. add is not collective: any member adds to a histogram between a clear and the next cross.
 //  4. Scratch belongs to the caller, one per group. The group's next collective may use it at once;
 //     for anything else it is free after a barrier of the caller's.
 //  5. Sums are of unsigned integers, so no result depends on the number or order of the members.
@@ -48,18 +47,6 @@ concept group = requires(G const g, std::uint32_t n,
   { g.cross(h, n) } -> std::same_as<crossing<std::uint32_t>>;
 };
 
-/// A group that can keep a record of tiles (tiles.hpp): four neighbours hold a tile's four packs.
-/// Units share memory: a warp, a block, a cluster's block.
-template <class G>
-concept tiling_group = group<G> && requires(G const g, std::uint32_t n, std::uint32_t (&four)[4]) {
-  { g.unit_rank() } -> std::same_as<std::uint32_t>;
-  g.increment(n);                                // of shared memory
-  g.no_slots();                                  // collective, a barrier
-  { g.slot() } -> std::same_as<std::uint32_t>;   // 0, 1, ... to whoever asks
-  { g.slots() } -> std::same_as<std::uint32_t>;  // collective, a barrier: how many were taken
-  g.tile_maxima(four, static_cast<void (*)(std::uint32_t, std::uint32_t)>(nullptr));
-};
-
 /// The group of one thread, on the host or on the device.
 struct serial {
   template <class W>
@@ -91,34 +78,11 @@ struct serial {
   }
   template <class W>
   __host__ __device__ crossing<W> cross(histogram<W>& h, W target) const {
-    return cross<radix>([&](std::uint32_t d) { return h.bin[d]; }, target);
-  }
-  /// cross, of whatever has a weight for each of so many bins.
-  template <std::uint32_t Bins, class F, class W>
-  __host__ __device__ crossing<W> cross(F bin, W target) const {
     W above = 0;
-    for (std::uint32_t d = Bins; d-- > 0; above += bin(d))  // above = sum of bins over d
-      if (bin(d) >= target - above) return {d, above, bin(d)};
+    for (std::uint32_t d = radix; d-- > 0; above += h.bin[d])  // above = sum of bins over d
+      if (h.bin[d] >= target - above) return {d, above, h.bin[d]};
     return {0, above, 0};
   }
-
-  static constexpr std::uint32_t threads = 1, neighbours = 1;
-  __host__ __device__ std::uint32_t unit_rank() const { return 0; }
-  __host__ __device__ void increment(std::uint32_t& x) const { ++x; }
-  __host__ __device__ void no_slots() const { taken = 0; }
-  __host__ __device__ std::uint32_t slot() const { return taken++; }
-  __host__ __device__ std::uint32_t slots() const { return taken; }
-  template <class F>
-  __host__ __device__ void tile_maxima(std::uint32_t const (&most)[4], F f) const {
-    for (std::uint32_t u = 0; u < 4; ++u) f(u, most[u]);
-  }
-  template <class F>
-  __host__ __device__ auto by_one_warp(F f) const {
-    return f(*this);
-  }
-
- private:
-  mutable std::uint32_t taken = 0;
 };
 
 static_assert(group<serial>);

@@ -44,7 +44,6 @@ template <element T, domain D = domain::probabilities>
 struct row {
   using value = T;
   static constexpr domain in = D;
-  static constexpr bool surveyed = false;  // see tiles.hpp
   static constexpr std::uint32_t lowest = lowest_key<D, T>;
 
   T const* data;         // [length]
@@ -159,13 +158,6 @@ __host__ __device__ void transform(G const& g, row<T, D> r, T* out, F f) {
       unrolled<pack<T>::size>([&](std::uint32_t e) { out[i + e] = y.at[e]; });
   };
   deal(g, r, packed, single);
-}
-
-/// transform, where f gives zero for every key < from: a row that knows where others are need not
-/// look elsewhere.
-template <group G, class Row, element T, class F>
-__host__ __device__ void transform_from(G const& g, Row const& r, std::uint32_t, T* out, F f) {
-  transform(g, r, out, f);
 }
 
 /// Calls f(i, x, n) for each element that wanted(i, x) accepts, n being how many accepted ones have

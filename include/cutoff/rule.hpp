@@ -87,13 +87,29 @@ __host__ __device__ std::uint32_t nth_tied(G const& g, Row r, std::uint32_t key,
   return g.max(index);
 }
 
+/// Measure of what stays.
+template <group G, class Row, measure M, class W>
+__host__ __device__ typename M::weight kept_measure(G const& g, Row r, M const& m,
+                                                    line<W> const& cut) {
+  if constexpr (std::same_as<M, nothing>) {
+    return 0;
+  } else {
+    typename M::weight mine = 0;
+    sweep(g, r, [&](std::uint32_t i, typename Row::value x) {
+      if (cut.keeps(Row::key(x), i)) mine += m.weigh(Row::key(x));
+    });
+    return g.sum(mine);
+  }
+}
+
 inline constexpr std::uint32_t whole_group = 0xffffffff;
 
 /// The line that drops nothing that counts.
 template <group G, class Row, measure M>
 __host__ __device__ auto no_line(G const& g, Row r, M const& m) {
-  return line<typename M::weight>{Row::lowest, whole_group, false,
-                                  kept_measure(g, r, m, Row::lowest)};
+  line<typename M::weight> cut{Row::lowest, whole_group, false, 0};
+  cut.kept = kept_measure(g, r, m, cut);
+  return cut;
 }
 
 /// Keeps the k largest entries of each row.
@@ -113,14 +129,12 @@ struct top_k {
     std::int32_t const wanted = k[b];
     if (wanted <= 0 || static_cast<std::uint32_t>(wanted) >= r.length) return no_line(g, r, m);
     auto const target = static_cast<std::uint32_t>(wanted);
-    auto const [pivot, kept] = find(g, r, count{}, target, m);
-    if (!pivot.reached()) return no_line(g, r, m);
-    line<typename M::weight> cut{pivot.key, whole_group, true, kept};
-    std::uint32_t const still = target - pivot.above;  // wanted of those tied
-    if (at == ties::lowest_index && still < pivot.at) {
-      cut.last = nth_tied(g, r, pivot.key, still);
-      cut.kept -= (pivot.at - still) * m.weigh(pivot.key);
-    }
+    auto const found = radix_pivot(g, r, count{}, target);
+    if (!found.reached()) return no_line(g, r, m);
+    line<typename M::weight> cut{found.key, whole_group, true, 0};
+    std::uint32_t const still = target - found.above;  // wanted of those tied
+    if (at == ties::lowest_index && still < found.at) cut.last = nth_tied(g, r, found.key, still);
+    cut.kept = kept_measure(g, r, m, cut);
     return cut;
   }
 };
@@ -151,14 +165,14 @@ struct top_p {
         (bits < format<float>::sign || bits > (format<float>::sign | format<float>::infinity)))
       return no_line(g, r, m);
     W const target = m.target(p[b]);
-    auto const [pivot, kept] = find(g, r, m, target, m);
-    line<W> cut{pivot.key, whole_group, pivot.reached(), kept};
-    if (at == ties::lowest_index && pivot.reached()) {
-      W const each = m.weigh(pivot.key);
-      W const still = (target - pivot.above - 1) / each + 1;  // how many of those tied it takes
-      if (still * each == pivot.at) return cut;
-      cut.last = nth_tied(g, r, pivot.key, static_cast<std::uint32_t>(still));
-      cut.kept = static_cast<W>(pivot.above + still * each);
+    auto const found = radix_pivot(g, r, m, target);
+    line<W> cut{found.key, whole_group, found.reached(), static_cast<W>(found.above + found.at)};
+    if (at == ties::lowest_index && found.reached()) {
+      W const each = m.weigh(found.key);
+      W const still = (target - found.above - 1) / each + 1;  // how many of those tied it takes
+      if (still * each == found.at) return cut;
+      cut.last = nth_tied(g, r, found.key, static_cast<std::uint32_t>(still));
+      cut.kept = static_cast<W>(found.above + still * each);
     }
     return cut;
   }

@@ -11,6 +11,17 @@
 namespace cutoff {
 inline namespace v0 {
 
+/// Exact: every half and bfloat16 is a float.
+template <element T>
+__host__ __device__ float to_float(T x) {
+  if constexpr (std::same_as<T, float>)
+    return x;
+  else if constexpr (std::same_as<T, __half>)
+    return __half2float(x);
+  else
+    return from_bits<float>(std::uint32_t{to_bits(x)} << 16);
+}
+
 /// Rounded to nearest even, subnormals included. bfloat16 by hand: below sm_90 the conversion
 /// intrinsic is a float multiplication, which flushes subnormals under --use_fast_math.
 template <element T>
@@ -70,7 +81,7 @@ struct renorm {
                                  mass<T, W> const& m) const {
     divisor const d = m.divide_by(cut.kept);
     bool const some = cut.kept != 0;  // else what stays, if anything, is zeros
-    transform_from(g, r, cut.key, out[b], [&](std::uint32_t i, T x) {
+    transform(g, r, out[b], [&](std::uint32_t i, T x) {
       std::uint32_t const key = Row::key(x);
       return some && cut.keeps(key, i) ? round_to<T>(quotient(to_float(from_key<T>(key)), d))
                                        : from_bits<T>(0);
