@@ -33,9 +33,9 @@ cudaError_t start(In in, Rule rule, Sink sink, cutoff::options how) {
   template cudaError_t call(cutoff::logits<T const>, top_k, pivots<T>); \
   template cudaError_t call(cutoff::logits<T const>, top_k, gather<T>)
 
-#define STARTS(T)                                                                       \
-  template cudaError_t start(rows<T const>, top_k, renorm<T>, cutoff::options);         \
-  template cudaError_t start(rows<T const>, top_k, gather<T>, cutoff::options);         \
+#define STARTS(T)                                                               \
+  template cudaError_t start(rows<T const>, top_k, renorm<T>, cutoff::options); \
+  template cudaError_t start(rows<T const>, top_k, gather<T>, cutoff::options); \
   template cudaError_t start(rows<T const>, top_p, renorm<T>, cutoff::options)
 
 CALLS(float);
