@@ -6,10 +6,10 @@
 //  2. Every collective is one CUB scan over a unit, whose aggregate all members get; sum and max
 //     are scans of which only the aggregate is used. Units exchange one word each on top.
 //  3. A histogram lives in shared memory as 32-bit limbs, bin d's limb l at limb[l][d]. Adding a
-//     weight of several limbs carries from one to the next: a 32-bit shared-memory atomic costs
-//     1 cycle a warp, one more for each lane on the same word, a 64-bit one 85 to 218 (H200, CUDA
-//     13.0, 2026-11), and whatever the
-//     order of the adds, each limb wraps as often in all, so the bins are exact.
+//     weight of several limbs carries from one to the next: a 32-bit shared-memory atomic costs a
+//     cycle a warp, one more for each lane on the same word, a 64-bit one 85 to 218 (H200, CUDA
+//     13.0, 2026-11). Whatever the order of the adds, each limb wraps as often in all, so the bins
+//     are exact.
 //  4. To cross, member t of a unit takes the t-th bins from the top, added up over all units, scans
 //     their totals, and the one that sees the target crossed tells the others.
 //
