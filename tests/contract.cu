@@ -320,7 +320,7 @@ bool same_bytes(std::vector<T> const& a, std::vector<T> const& b) {
 
 std::size_t elements(std::int64_t B, std::int64_t V) { return static_cast<std::size_t>(B * V); }
 
-shape const shapes[] = {{128, 1, 4}, {256}, {1024}, {1024, 2}, {1024, 8}};
+shape const shapes[] = {{128, 1, 4}, {256}, {512}, {1024}, {1024, 2}, {1024, 8}};
 
 void left_out(char const* why) { WARN("left out: " << why); }
 
@@ -994,6 +994,59 @@ TEST_CASE("winners are gathered alike by every shape", "[contract]") {
   }
 }
 
+namespace {
+
+/// Rows of every maker, once with and once without a shift of the output that leaves it aligned
+/// otherwise than the input, and in place; by every shape that keeps a record of tiles.
+template <class T, class Rule>
+void check_tiles(std::vector<T> const& x, std::int64_t V, Rule rule) {
+  std::int64_t const B = static_cast<std::int64_t>(x.size()) / V;
+  std::vector<T> expected(x.size());
+  check(cutoff::cut(cutoff::serial{}, rows<T const>(x.data(), B, V), rule,
+                    renorm<T>{rows<T>(expected.data(), B, V)}));
+  for (shape const& s : {shape{512}, shape{1024, 2}, shape{1024, 8}}) {
+    if (s.blocks > 1 && !has_clusters()) continue;
+    for (int const shift : {0, 1, -1}) {  // -1: in place
+      INFO(cutoff::to_string(s) << ", V = " << V << ", output shifted by " << shift);
+      buffer<T> memory(x), other(x.size() + 1);
+      T* const to = shift < 0 ? memory.data() : other.data() + shift;
+      CHECK(start(rows<T const>(memory.data(), B, V), rule, renorm<T>{rows<T>(to, B, V)},
+                  options{nullptr, &s}) == cudaSuccess);
+      check(cudaDeviceSynchronize());
+      auto const got =
+          shift < 0 ? memory.get() : other.get(static_cast<std::size_t>(shift), x.size());
+      for (std::int64_t b = 0; b < B; ++b) {
+        auto const first = static_cast<std::size_t>(b * V), n = static_cast<std::size_t>(V);
+        bool const alike = std::memcmp(&got[first], &expected[first], n * sizeof(T)) == 0;
+        INFO("row " << b << ", " << test::makers[static_cast<std::size_t>(b)].name);
+        CHECK(alike);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+// Lengths around a tile of 64 bytes, around what a block and a cluster read at a time, and odd ones,
+// so that rows begin at every alignment.
+TEMPLATE_TEST_CASE("rows with a record of tiles are cut like others", "[contract]", float, __half,
+                   __nv_bfloat16) {
+  watchdog const limit(200, "tiles");
+  using T = TestType;
+  constexpr std::int64_t tile = 64 / sizeof(T);
+  for (std::int64_t const V : {std::int64_t{1}, tile - 1, tile, tile + 1, 8 * tile + 3, 4099l,
+                               128 * tile + 1, 32000l, 151937l}) {
+    if (quick() && V > 4099) continue;
+    auto const x = some_rows<T>(std::size(test::makers), V);
+    for (int const k : {1, 50, 3000}) {
+      check_tiles(x, V, top_k{k});
+      if (k == 50) check_tiles(x, V, top_k{k, cutoff::ties::lowest_index});
+    }
+    for (float const p : {0.1f, 0.5f, 0.95f, 0.999f}) check_tiles(x, V, top_p{p});
+    check_tiles(x, V, top_p{0.9f, cutoff::ties::lowest_index});
+  }
+}
+
 TEST_CASE("D83 a shape that cannot be launched is an error, and nothing is written", "[contract]") {
   auto const check_refused = [](std::int64_t B, std::int64_t V, std::vector<shape> const& refused) {
     buffer<float> memory(elements(B, V)), out(elements(B, V));
@@ -1010,13 +1063,45 @@ TEST_CASE("D83 a shape that cannot be launched is an error, and nothing is writt
     bool const untouched_output = same_bytes(out.get(), before);
     CHECK(untouched_output);
   };
-  std::vector<shape> refused = {{},     {512},        {1024, 16},  {1024, 4},
+  std::vector<shape> refused = {{},     {512, 2},     {1024, 16},  {1024, 4},
                                 {2048}, {1024, 1, 4}, {128, 1, 1}, {128, 2, 4},
                                 {-256}, {256, 0},     {0, 1},      {1024, 2, 2}};
   if (!has_clusters()) refused.insert(refused.end(), {{1024, 2}, {1024, 8}});
   check_refused(3, 1000, refused);
   // Masses of longer rows have no kernel of these shapes.
-  check_refused(1, (1 << 20) + 1, {{128, 1, 4}, {256}, {1024, 2}});
+  check_refused(1, (1 << 20) + 1, {{128, 1, 4}, {256}, {512}, {1024, 2}});
+}
+
+namespace {
+
+/// Counts the quotients that the fast way rounds otherwise: of random values it serves, and of those
+/// whose significands are near a power of two on either side.
+__global__ void compare_quotients(std::uint32_t* unlike) {
+  auto const value = [](std::uint64_t word) {
+    auto const random = static_cast<std::uint32_t>(word >> 41), edge = random % 16;
+    std::uint32_t const significand = word % 3 == 0   ? random
+                                      : word % 3 == 1 ? edge
+                                                      : (1u << 23) - 1 - edge;
+    return cutoff::from_bits<float>((67 + static_cast<std::uint32_t>(word >> 8) % 120) << 23 |
+                                    significand);
+  };
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < 1u << 26;
+       i += gridDim.x * blockDim.x) {
+    std::uint64_t a = (i + 1) * 0x9e3779b97f4a7c15u, b = (a ^ a >> 29) * 0xbf58476d1ce4e5b9u;
+    float const x = value(a ^ a >> 32), d = value(b ^ b >> 31);
+    cutoff::divisor const by{d, false};
+    if (cutoff::to_bits(cutoff::fast_quotient(by)(x)) != cutoff::to_bits(cutoff::quotient(x, by)))
+      atomicAdd(unlike, 1u);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the fast quotient has the bits of the division", "[contract]") {
+  buffer<std::uint32_t> unlike(std::vector<std::uint32_t>{0});
+  compare_quotients<<<quick() ? 4 : 1024, 256>>>(unlike.data());
+  check(cudaGetLastError());
+  CHECK(unlike.get()[0] == 0);
 }
 
 TEST_CASE("D84 every kernel of a call fits a block of any device", "[contract]") {
@@ -1030,11 +1115,13 @@ TEST_CASE("D84 every kernel of a call fits a block of any device", "[contract]")
   };
   using job =
       cutoff::job<std::uint64_t, float, cutoff::domain::probabilities, top_k, test::untouched>;
-  check_kernel(cutoff::kernel<cutoff::warp, 4, job>, 128);
-  check_kernel(cutoff::kernel<cutoff::block<256>, 1, job>, 256);
-  check_kernel(cutoff::kernel<cutoff::block<1024>, 1, job>, 1024);
-  check_kernel(cutoff::kernel<cutoff::cluster<1024, 2>, 1, job>, 1024);
-  check_kernel(cutoff::kernel<cutoff::cluster<1024, 8>, 1, job>, 1024);
+  namespace forms = cutoff::forms;
+  check_kernel(cutoff::kernel<forms::warps, job>, 128);
+  check_kernel(cutoff::kernel<forms::small_block, job>, 256);
+  check_kernel(cutoff::kernel<forms::large_block, job>, 1024);
+  check_kernel(cutoff::kernel<forms::tiles, job>, 512);
+  check_kernel(cutoff::kernel<forms::tiles_by_two, job>, 1024);
+  check_kernel(cutoff::kernel<forms::tiles_by_eight, job>, 1024);
 }
 
 TEST_CASE("rows of more than 2^20 entries give serial's bytes by the shapes they have",

@@ -3,6 +3,7 @@
 
 #include <driver_types.h>
 
+#include "find.hpp"
 #include "sink.hpp"
 
 namespace cutoff {
@@ -13,12 +14,23 @@ inline namespace v0 {
 ///
 /// Shapes:  r [V]
 /// Group:   every member calls; what it has written others see after a barrier of the caller's
-template <class W, group G, element T, domain D, class Rule, class Sink>
-__host__ __device__ void cut_row(G const& g, row<T, D> r, std::int64_t b, Rule const& rule,
+template <class W, group G, class Row, class Rule, class Sink>
+__host__ __device__ void cut_row(G const& g, Row r, std::int64_t b, Rule const& rule,
                                  Sink const& sink) {
+  constexpr bool weighs = Rule::weighs || Sink::weighs;
   ties const at = rule.at_pivot == ties::by_sink ? Sink::usual : rule.at_pivot;
-  if constexpr (Rule::weighs || Sink::weighs) {
-    mass<T, W> const m(largest_key(g, r));
+  std::uint32_t largest = 0;
+  if constexpr (Row::surveyed) {
+    typename Row::value* zeros = nullptr;
+    if constexpr (requires { rule.keeps_few(r, b), sink.blank(r, b); })
+      if (rule.keeps_few(r, b)) zeros = sink.blank(r, b);
+    r.blank = zeros != nullptr;
+    largest = survey<Rule::weighs>(g, r, zeros);
+  } else if constexpr (weighs) {
+    largest = survey<Rule::weighs>(g, r);
+  }
+  if constexpr (weighs) {
+    mass<typename Row::value, W> const m(largest);
     sink.write(g, r, b, rule.draw(g, r, b, m, at), m);
   } else {
     sink.write(g, r, b, rule.draw(g, r, b, nothing{}, at), nothing{});

@@ -1,274 +1,231 @@
 #pragma once
-// The groups of the device: warp, block and cluster, on the contract of group.hpp.
-//
-//  1. One class, team, is all three. Its scope says who the members are: the threads of a unit (a
-//     warp or a block) that shares memory, times the number of units (1, or a cluster's blocks).
-//  2. Every collective is one CUB scan over a unit, whose aggregate all members get; sum and max
-//     are scans of which only the aggregate is used. Units exchange one word each on top.
-//  3. A histogram lives in shared memory as 32-bit limbs, bin d's limb l at limb[l][d]. Adding a
-//     weight of several limbs carries from one to the next: a 32-bit shared-memory atomic costs a
-//     cycle a warp, one more for each lane on the same word, a 64-bit one 85 to 218 (H200, CUDA
-//     13.0, 2026-11). Whatever the order of the adds, each limb wraps as often in all, so the bins
-//     are exact.
-//  4. To cross, member t of a unit takes the t-th bins from the top, added up over all units, scans
-//     their totals, and the one that sees the target crossed tells the others.
-//
-// Bodies hide behind NV_IF_TARGET because the algorithms are host and device functions. Before
-// sm_90 a cluster compiles but traps: the launcher never starts one there.
+// The groups of the device: warp, block and cluster. One class, team, is all three: the collectives of
+// the contract, and what tiles.hpp asks for on top of them. What concerns a row's tiles is a unit's own
+// affair; what all units share, the counts of the list's slots and the list itself, lies in the first.
 
-#include <cooperative_groups.h>
 #include <nv/target>
 
-#include <cub/block/block_scan.cuh>
-#include <cub/warp/warp_scan.cuh>
-
-#include "group.hpp"
+#include "collectives.cuh"
 
 namespace cutoff {
 inline namespace v0 {
 
-/// Scope of a warp: 32 threads.
-struct warp_scope {
-  static constexpr std::uint32_t threads = 32, units = 1;
-  template <class W>
-  using scan = cub::WarpScan<W>;
-
-  __device__ static std::uint32_t rank() { return threadIdx.x % threads; }
-  __device__ static void sync() { __syncwarp(); }
-  __device__ static std::uint32_t index_in_block() { return threadIdx.x / threads; }
-  __device__ static std::int64_t index_in_grid() {
-    return std::int64_t{blockIdx.x} * (blockDim.x / threads) + index_in_block();
-  }
-  __device__ static std::int64_t groups_in_grid() {
-    return std::int64_t{gridDim.x} * (blockDim.x / threads);
-  }
-};
-
-/// Scope of a block in one dimension.
-template <std::uint32_t Threads>
-struct block_scope {
-  static_assert(Threads % 32 == 0 && Threads <= 1024,
-                "a block has 32 to 1024 threads, in whole warps");
-  static constexpr std::uint32_t threads = Threads, units = 1;
-  template <class W>
-  using scan = cub::BlockScan<W, Threads, cub::BLOCK_SCAN_WARP_SCANS>;
-
-  __device__ static std::uint32_t rank() { return threadIdx.x; }
-  __device__ static void sync() { __syncthreads(); }
-  __device__ static std::uint32_t index_in_block() { return 0; }
-  __device__ static std::int64_t index_in_grid() { return blockIdx.x; }
-  __device__ static std::int64_t groups_in_grid() { return gridDim.x; }
-};
-
-/// Scope of a cluster in one dimension: Blocks blocks that share memory across multiprocessors.
-template <std::uint32_t Threads, std::uint32_t Blocks>
-struct cluster_scope : block_scope<Threads> {
-  static_assert(Blocks >= 2 && Blocks <= 16, "a cluster has 2 to 16 blocks");
-  static constexpr std::uint32_t units = Blocks;
-
-  __device__ static std::uint32_t unit() {
-    NV_IF_ELSE_TARGET(NV_PROVIDES_SM_90, (return cooperative_groups::cluster_group::block_rank();),
-                      (__trap(); return 0;))
-  }
-  __device__ static void sync_units() {
-    NV_IF_TARGET(NV_PROVIDES_SM_90, (cooperative_groups::cluster_group::sync();))
-  }
-  /// The same shared object in another block of the cluster.
-  template <class S>
-  __device__ static S& in_unit(S& own, std::uint32_t unit) {
-    NV_IF_ELSE_TARGET(NV_PROVIDES_SM_90,
-                      (return *cooperative_groups::cluster_group::map_shared_rank(&own, unit);),
-                      (return own;))
-  }
-  __device__ static std::int64_t index_in_grid() { return blockIdx.x / Blocks; }
-  __device__ static std::int64_t groups_in_grid() { return gridDim.x / Blocks; }
-};
-
-/// A group of device threads. Every thread of the scope takes part in every collective.
+/// A group of device threads.
 template <class Scope>
-class team {
+class team : public collectives<Scope> {
+  using base = collectives<Scope>;
+  using base::s;
+
  public:
-  using scope = Scope;
-  static constexpr std::uint32_t threads = Scope::threads, units = Scope::units;
+  using base::base, base::threads, base::units, base::unit, base::cross;
+  using one_unit = team<typename Scope::one_unit>;
 
-  /// Shared memory of one unit: of one warp, or of one block.
-  struct scratch {
-    union {
-      typename Scope::template scan<std::uint32_t>::TempStorage w32;
-      typename Scope::template scan<std::uint64_t>::TempStorage w64;
-      typename Scope::template scan<uint128>::TempStorage w128;
-    } scan;
-    std::uint32_t limb[4][radix];
-    crossing<uint128> crossed;
-    uint128 word[units];  // what each unit has to tell
-  };
-
-  /// Bins in the scratch of the group: one histogram at a time.
-  template <class W>
-  struct histogram {
-    static constexpr std::uint32_t limbs = sizeof(W) / 4;
-    __host__ __device__ explicit histogram(team const&) {}
-  };
-
-  __host__ __device__ explicit team(scratch& own) : s(own) {}
-
-  __host__ __device__ std::uint32_t rank() const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return unit() * threads + Scope::rank();), (return 0;))
+  __host__ __device__ std::uint32_t unit_rank() const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return Scope::rank();), (return 0;))
   }
-  __host__ __device__ std::uint32_t size() const { return units * threads; }
-
-  template <class W>
-  __host__ __device__ scanned<W> scan(W x) const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return scan_all(x);), (return {W{0}, x};))
+  __host__ __device__ void sync() const { NV_IF_TARGET(NV_IS_DEVICE, (base::sync_all();)) }
+  __host__ __device__ void increment(std::uint32_t& x) const {
+    NV_IF_TARGET(NV_IS_DEVICE, (atomicAdd(&x, 1u);))
+  }
+  __host__ __device__ void mark(std::uint32_t& x, std::uint32_t bits) const {
+    NV_IF_TARGET(NV_IS_DEVICE, (atomicOr(&x, bits);))
+  }
+  template <std::uint32_t Bins>
+  __host__ __device__ void merge(std::uint32_t* counts) const {
+    NV_IF_TARGET(NV_IS_DEVICE, (merge_units<Bins>(counts);))
+  }
+  template <std::uint32_t Bins, class F, class W>
+  __host__ __device__ crossing<W> cross(F bin, W target) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::template cross_unit<Bins>(bin, target);),
+                      (return {0, target, 0};))
   }
   template <class W>
-  __host__ __device__ W sum(W x) const {
-    return scan(x).total;
+  __host__ __device__ W unit_sum(W x) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::reduce_unit(x, cuda::std::plus<>{});),
+                      (return x;))
   }
-  __host__ __device__ std::uint32_t max(std::uint32_t x) const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return max_all(x);), (return x;))
+  __host__ __device__ std::uint32_t unit_max(std::uint32_t x) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::reduce_unit(x, cuda::maximum<>{});), (return x;))
+  }
+  /// No slots taken, nothing added up: seen after the next barrier.
+  __host__ __device__ void restart() const {
+    NV_IF_TARGET(NV_IS_DEVICE, (if (Scope::rank() == 0) {
+                   s.slots = 0;
+                   s.tally[0] = s.tally[1] = 0;
+                 }))
+  }
+  __host__ __device__ std::uint32_t slot() const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return atomicAdd(&first_unit(s.slots), 1u);), (return 0;))
+  }
+  /// By a whole warp: so many slots in a row for each member.
+  __host__ __device__ std::uint32_t slot(std::uint32_t n) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return slot_of_warp(n);), (return 0;))
+  }
+  __host__ __device__ std::uint32_t slots() const { return first_unit(s.slots); }
+  /// Tells all units a number of this one's: seen after the next barrier.
+  __host__ __device__ void tell(float x) const { NV_IF_TARGET(NV_IS_DEVICE, (tell_units(x);)) }
+  __host__ __device__ float told() const {
+    float total = 0;
+    for (std::uint32_t u = 0; u < units; ++u) total += s.number[u];
+    return total;
+  }
+  __host__ __device__ std::uint64_t* weights() const { return s.weights; }
+  /// By a single unit: one member gives a result that all get.
+  template <class R>
+  __host__ __device__ void tell_result(R const& x, bool mine) const {
+    if (mine) *reinterpret_cast<R*>(s.told) = x;
+  }
+  template <class R>
+  __host__ __device__ R result() const {
+    sync();
+    return *reinterpret_cast<R const*>(s.told);
+  }
+  /// Sum over some neighbours, a power of two up to a warp.
+  template <std::uint32_t N, class W>
+  __host__ __device__ W sum_of(W x) const {
+    NV_IF_TARGET(NV_IS_DEVICE, (for (std::uint32_t step = 1; step < N; step *= 2) x +=
+                                __shfl_xor_sync(~0u, x, step);))
+    return x;
   }
   template <class W>
-  __host__ __device__ void clear(histogram<W>&) const {
-    NV_IF_TARGET(NV_IS_DEVICE, (clear_limbs(histogram<W>::limbs);))
+  __host__ __device__ void tally(int i, W x) const {
+    NV_IF_TARGET(NV_IS_DEVICE,
+                 (x = base::reduce_warp(x, cuda::std::plus<>{}); if (Scope::rank() % 32 == 0)
+                      atomicAdd(&first_unit(s.tally[i]), static_cast<unsigned long long>(x));))
   }
-  template <class W>
-  __host__ __device__ void add(histogram<W>&, std::uint32_t digit, W w) const {
-    NV_IF_TARGET(NV_IS_DEVICE, (add_limbs(digit, w);))
+  __host__ __device__ std::uint64_t tallied(int i) const { return first_unit(s.tally[i]); }
+  /// An object in the shared memory of unit 0 instead of the unit's own.
+  template <class X>
+  __host__ __device__ X& first_unit(X& own) const {
+    if constexpr (units > 1)
+      return Scope::in_unit(own, 0);
+    else
+      return own;
   }
-  template <class W>
-  __host__ __device__ crossing<W> cross(histogram<W>&, W target) const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return cross_all(target);), (return {0, target, 0};))
+  /// most[u] of four neighbours each: calls f(u, the largest of them) once for each u.
+  template <class F>
+  __host__ __device__ void tile_maxima(std::uint32_t const (&most)[4], F f) const {
+    NV_IF_TARGET(NV_IS_DEVICE, (f(Scope::rank() % 4, largest_of_four(most));))
+  }
+  template <class F>
+  __host__ __device__ void visit(std::uint16_t const* most, std::uint32_t tiles, std::uint32_t mark,
+                                 F f) const {
+    NV_IF_TARGET(NV_IS_DEVICE, (visit_tiles(most, tiles, mark, f);))
+  }
+  /// f(u) by unit 0 as a group u of its own: its result, in all.
+  template <class F>
+  __host__ __device__ auto by_one_unit(F f) const {
+    if constexpr (units == 1) {
+      return f(*this);
+    } else {
+      using result = decltype(f(serial{}));
+      static_assert(sizeof(result) <= sizeof(s.told));
+      NV_IF_TARGET(NV_IS_DEVICE, (tell_all<result>(f);))
+      return *reinterpret_cast<result const*>(s.told);
+    }
   }
 
  private:
-  struct larger {
-    __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const {
-      return a > b ? a : b;
-    }
-  };
-
-  __device__ static std::uint32_t unit() {
-    if constexpr (units > 1)
-      return Scope::unit();
-    else
-      return 0;
+  /// Of most[u] in four neighbours each, the largest most[rank % 4]: two exchanges with the next
+  /// lane, one with the pair of lanes beside.
+  __device__ std::uint32_t largest_of_four(std::uint32_t const (&most)[4]) const {
+    bool const odd = Scope::rank() & 1, upper = Scope::rank() & 2;
+    auto const swap = [](std::uint32_t keep, std::uint32_t give, int lanes) {
+      return cuda::maximum<>{}(keep, __shfl_xor_sync(~0u, give, lanes));
+    };
+    std::uint32_t const a = swap(odd ? most[1] : most[0], odd ? most[0] : most[1], 1);
+    std::uint32_t const b = swap(odd ? most[3] : most[2], odd ? most[2] : most[3], 1);
+    return swap(upper ? b : a, upper ? a : b, 2);
   }
 
-  template <class W>
-  __device__ auto& storage() const {
-    if constexpr (sizeof(W) == 4)
-      return s.scan.w32;
-    else if constexpr (sizeof(W) == 8)
-      return s.scan.w64;
-    else
-      return s.scan.w128;
-  }
-
-  /// The words of all units, one from each, in this unit's scratch until the next exchange.
-  template <class W>
-  __device__ uint128 const* exchange(W word) const {
-    Scope::sync_units();  // the words of the last exchange have been read
-    if (Scope::rank() < units) Scope::in_unit(s.word, Scope::rank())[unit()] = word;
-    Scope::sync_units();
-    return s.word;
-  }
-
-  /// Scan within the unit.
-  template <class W>
-  __device__ scanned<W> scan_unit(W x) const {
-    scanned<W> result;
-    typename Scope::template scan<W>(storage<W>()).ExclusiveSum(x, result.before, result.total);
-    Scope::sync();
-    return result;
-  }
-
-  template <class W>
-  __device__ scanned<W> scan_all(W x) const {
-    scanned<W> result = scan_unit(x);
-    if constexpr (units > 1) {
-      auto const* words = exchange(result.total);  // [units]
-      result.total = 0;
-      for (std::uint32_t u = 0; u < units; ++u) {
-        auto const word = static_cast<W>(words[u]);
-        if (u < unit()) result.before += word;
-        result.total += word;
+  /// A warp takes 128 tiles at a time, queues those that reach a mark, and visits 32 of those at a
+  /// time: f(pick) with pick(u) the pack of a member, u < 4.
+  template <class F>
+  __device__ void visit_tiles(std::uint16_t const* most, std::uint32_t tiles, std::uint32_t mark,
+                              F const& f) const {
+    std::uint32_t const lane = Scope::rank() % 32;
+    std::uint16_t* const queue = s.queue[Scope::rank() / 32];
+    std::uint32_t held = 0;
+    Scope::sync();  // the queue's memory is free
+    for (std::uint32_t base = 4 * (Scope::rank() - lane);; base += 4 * threads) {
+      bool const last = base >= tiles;
+      std::uint32_t reached = 0;
+      unrolled<4>([&](std::uint32_t w) {
+        std::uint32_t const t = base + 32 * w + lane;
+        if (t < tiles && most[t] >= mark) reached |= 1u << w;
+      });
+      if (!last && !__any_sync(~0u, reached)) continue;
+#pragma unroll 1
+      for (std::uint32_t w = 0; w < 4; ++w) {
+        bool const take = reached >> w & 1;
+        unsigned const taken = __ballot_sync(~0u, take);
+        if (take)
+          queue[held + __popc(taken & ((1u << lane) - 1))] =
+              static_cast<std::uint16_t>(base + 32 * w + lane);
+        held += __popc(taken);
+        __syncwarp();
+        if (held >= 32 || (last && held > 0)) {
+          f([&](std::uint32_t u) {
+            std::uint32_t const i = 8 * u + lane / 4;
+            return i < held ? 4u * queue[i] + lane % 4 : ~0u;
+          });
+          __syncwarp();
+          std::uint16_t const rest = queue[32 + lane];
+          __syncwarp();
+          queue[lane] = rest;
+          held = held > 32 ? held - 32 : 0;
+          __syncwarp();
+        }
+        if (last) return;
       }
     }
-    return result;
   }
 
-  __device__ std::uint32_t max_all(std::uint32_t x) const {
-    std::uint32_t before, most;
-    typename Scope::template scan<std::uint32_t>(s.scan.w32)
-        .ExclusiveScan(x, before, 0u, larger{}, most);
-    Scope::sync();
+  __device__ std::uint32_t slot_of_warp(std::uint32_t n) const {
+    if (!__any_sync(~0u, n != 0)) return 0;
+    typename cub::WarpScan<std::uint32_t>::TempStorage none;  // a whole warp needs none
+    std::uint32_t before, total, first = 0;
+    cub::WarpScan<std::uint32_t>(none).ExclusiveSum(n, before, total);
+    if (Scope::rank() % 32 == 0) first = atomicAdd(&first_unit(s.slots), total);
+    return __shfl_sync(~0u, first, 0) + before;
+  }
+
+  __device__ void tell_units(float x) const {
+    if constexpr (units == 1) {
+      if (Scope::rank() == 0) s.number[0] = x;
+    } else if (Scope::rank() < units) {
+      Scope::in_unit(s.number, Scope::rank())[unit()] = x;
+    }
+  }
+
+  template <class R, class F>
+  __device__ void tell_all(F const& f) const {
+    base::sync_all();
+    if (unit() == 0) {
+      R const result = f(one_unit(reinterpret_cast<typename one_unit::scratch&>(s)));
+      Scope::sync();  // all have read what they told one another
+      if (Scope::rank() < units)
+        *reinterpret_cast<R*>(Scope::in_unit(s.told, Scope::rank())) = result;
+    }
+    base::sync_all();
+  }
+
+  /// Adds counts up over all units: each unit does a slice, for all.
+  template <std::uint32_t Bins>
+  __device__ void merge_units(std::uint32_t* counts) const {
+    base::sync_all();
     if constexpr (units > 1) {
-      auto const* words = exchange(most);  // [units]
-      for (std::uint32_t u = 0; u < units; ++u)
-        most = larger{}(most, static_cast<std::uint32_t>(words[u]));
-    }
-    return most;
-  }
-
-  __device__ void clear_limbs(std::uint32_t limbs) const {
-    Scope::sync();
-    for (std::uint32_t i = Scope::rank(); i < limbs * radix; i += threads)
-      s.limb[i / radix][i % radix] = 0;
-    Scope::sync();
-  }
-
-  template <class W>
-  __device__ void add_limbs(std::uint32_t d, W w) const {
-    std::uint32_t carry = 0;  // into the next limb, 0 or 1
-    for (std::uint32_t l = 0; l < histogram<W>::limbs; ++l) {
-      std::uint32_t const limb = static_cast<std::uint32_t>(w >> (32 * l)), low = limb + carry;
-      carry = low < limb;  // then low is 0, and nothing is left to add here
-      if (low == 0) continue;
-      std::uint32_t const old = atomicAdd(&s.limb[l][d], low);
-      carry += old + low < old;
-    }
-  }
-
-  /// Total of bin d over all units.
-  template <class W>
-  __device__ W bin(std::uint32_t d) const {
-    W total = 0;
-    for (std::uint32_t u = 0; u < units; ++u)
-      for (std::uint32_t l = 0; l < histogram<W>::limbs; ++l) {
-        std::uint32_t limb;
-        if constexpr (units > 1)
-          limb = Scope::in_unit(s.limb, u)[l][d];
-        else
-          limb = s.limb[l][d];
-        total += W{limb} << (32 * l);
+      constexpr std::uint32_t slice = (Bins + units - 1) / units;
+      for (std::uint32_t i = Scope::rank(); i < slice && unit() * slice + i < Bins; i += threads) {
+        std::uint32_t const d = unit() * slice + i;
+        std::uint32_t part[units], total = 0;
+        unrolled<units>([&](std::uint32_t u) { part[u] = (&Scope::in_unit(*counts, u))[d]; });
+        unrolled<units>([&](std::uint32_t u) { total += part[u]; });
+        unrolled<units>([&](std::uint32_t u) { (&Scope::in_unit(*counts, u))[d] = total; });
       }
-    return total;
+      base::sync_all();
+    }
   }
-
-  template <class W>
-  __device__ crossing<W> cross_all(W target) const {
-    constexpr std::uint32_t n = (radix + threads - 1) / threads;  // bins a member takes
-    std::uint32_t const first = Scope::rank() * n;                // counted from the top
-    if constexpr (units > 1)
-      Scope::sync_units();  // all adds are done, here and everywhere
-    else
-      Scope::sync();
-    W mine[n] = {}, sum = 0;
-    for (std::uint32_t i = 0; i < n && first + i < radix; ++i)
-      sum += mine[i] = bin<W>(radix - 1 - first - i);
-    if constexpr (units > 1) Scope::sync_units();  // before anyone clears, or leaves
-    auto const [before, total] = scan_unit(sum);
-    if (total < target) return {0, total, 0};
-    W above = before;  // sum of the bins above the i-th
-    for (std::uint32_t i = 0; i < n; above += mine[i++])
-      if (above < target && mine[i] >= target - above)
-        s.crossed = {radix - 1 - first - i, above, mine[i]};
-    Scope::sync();
-    return {s.crossed.digit, static_cast<W>(s.crossed.above), static_cast<W>(s.crossed.at)};
-  }
-
-  scratch& s;
 };
 
 /// A warp, a block of Threads threads, a cluster of Blocks such blocks (sm_90 and newer).

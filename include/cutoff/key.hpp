@@ -49,6 +49,17 @@ __host__ __device__ T from_bits(std::uint32_t bits) {
   return cuda::std::bit_cast<T>(static_cast<typename format<T>::bits>(bits));
 }
 
+/// Exact: every half and bfloat16 is a float.
+template <element T>
+__host__ __device__ float to_float(T x) {
+  if constexpr (std::same_as<T, float>)
+    return x;
+  else if constexpr (std::same_as<T, __half>)
+    return __half2float(x);
+  else
+    return from_bits<float>(std::uint32_t{to_bits(x)} << 16);
+}
+
 /// Order-preserving key of a value: to_key(x) < to_key(y) exactly when x < y.
 ///
 /// Units:   a key fills 32 bits for float, the low 16 for __half and __nv_bfloat16

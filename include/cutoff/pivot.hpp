@@ -31,6 +31,62 @@ struct pivot {
   bool operator==(pivot const&) const = default;
 };
 
+/// What an entry weighs if it is there: by its value where the measure can, which is faster.
+template <measure M, class T>
+__host__ __device__ typename M::weight weight_of(M const& m, T x, std::uint32_t key, bool there) {
+  if constexpr (element<T> && requires { m.weigh_value(x, there); })
+    return m.weigh_value(there ? x : from_bits<T>(0), there);
+  else
+    return m.weigh(key, there);
+}
+
+/// sweep, of at least those elements whose keys are >= from: of all, if the row knows no better.
+template <group G, class Row, class F>
+__host__ __device__ void sweep_from(G const& g, Row const& r, std::uint32_t, F f) {
+  sweep(g, r, f);
+}
+
+/// Keys among which a pivot is sought, from low to last, with so much above them.
+template <class W>
+struct range {
+  std::uint32_t low, last;
+  W above;
+};
+
+/// All keys of a row.
+template <class Row, class W>
+__host__ __device__ range<W> all_keys() {
+  return {0, (format<typename Row::value>::sign << 1) - 1, 0};
+}
+
+/// Finds the pivot within a range by radix descent.
+///
+/// Shapes:  r [V]
+/// Units:   target in units of the measure, above in.above
+/// Group:   every member calls, all get the result; a barrier at the end
+/// Cost:    a sweep and a histogram for each 8 bits, 1 where the target is not reached
+template <group G, class Row, measure M, class W = typename M::weight>
+__host__ __device__ pivot<W> descend(G const& g, Row const& r, M const& m, W target, range<W> in) {
+  typename G::template histogram<W> h(g);
+  W at = 0;  // measure of the range; in.above < target <= in.above + at
+  do {
+    int const bits = bit_length(std::uint64_t{in.last - in.low}), shift = bits > 8 ? bits - 8 : 0;
+    g.clear(h);
+    sweep_from(g, r, in.low, [&](std::uint32_t, typename Row::value x) {
+      std::uint32_t const key = Row::key(x), offset = key - in.low;
+      if (offset <= in.last - in.low && Row::counts(key)) g.add(h, offset >> shift, m.weigh(key));
+    });
+    auto const found = g.cross(h, static_cast<W>(target - in.above));
+    in.above += found.above;
+    at = found.at;
+    if (at == 0) return {Row::lowest, in.above, at};
+    in.low += found.digit << shift;
+    std::uint32_t const last = in.low + ((1u << shift) - 1);
+    in.last = last < in.last ? last : in.last;
+  } while (in.low < in.last);
+  return {in.low, in.above, at};
+}
+
 /// Finds the pivot by radix descent.
 ///
 /// Shapes:  r [V]
@@ -41,24 +97,40 @@ struct pivot {
 template <group G, class Row, measure M>
 __host__ __device__ auto radix_pivot(G const& g, Row r, M const& m, typename M::weight target) {
   using W = typename M::weight;
-  typename G::template histogram<W> h(g);
-  std::uint32_t prefix = 0;  // the pivot's digits so far
-  W above = 0, at = 0;  // measure over the prefix's range, and in it; above < target <= above + at
-  for (int shift = format<typename Row::value>::width - 8; shift >= 0; shift -= 8) {
-    g.clear(h);
-    // The two-step shift keeps the first round's 32 + 0 within the width of a key.
-    sweep(g, r, [&](std::uint32_t, typename Row::value x) {
-      std::uint32_t const key = Row::key(x);
-      if (key >> shift >> 8 == prefix && Row::counts(key))
-        g.add(h, digit(key, shift), m.weigh(key));
-    });
-    auto const found = g.cross(h, static_cast<W>(target - above));
-    above += found.above;
-    at = found.at;
-    if (at == 0) return pivot<W>{Row::lowest, above, at};
-    prefix = prefix << 8 | found.digit;
-  }
-  return pivot<W>{prefix, above, at};
+  return descend(g, r, m, target, all_keys<Row, W>());
+}
+
+/// Measure of all entries from a key up.
+template <group G, class Row, measure M>
+__host__ __device__ typename M::weight kept_measure(G const& g, Row const& r, M const& m,
+                                                    std::uint32_t from) {
+  typename M::weight mine = 0;
+  if constexpr (std::same_as<M, nothing>) return mine;
+  sweep_from(g, r, from, [&](std::uint32_t, typename Row::value x) {
+    std::uint32_t const key = Row::key(x);
+    mine += weight_of(m, x, key, key >= from && Row::counts(key));
+  });
+  return g.sum(mine);
+}
+
+/// A pivot by one measure, and what another says of all from the pivot up.
+template <class W, class X>
+struct found {
+  pivot<W> at;
+  X kept;
+};
+
+/// Finds the pivot by the measure m, and weighs what stays by k.
+template <group G, class Row, measure M, measure K>
+__host__ __device__ auto find(G const& g, Row const& r, M const& m, typename M::weight target,
+                              K const& k) {
+  auto const p = radix_pivot(g, r, m, target);
+  found<typename M::weight, typename K::weight> f{p, 0};
+  if constexpr (std::same_as<M, K>)
+    f.kept = p.above + p.at;
+  else
+    f.kept = kept_measure(g, r, k, p.key);
+  return f;
 }
 
 /// Finds the pivot by binary search on the bits of the key.
@@ -81,7 +153,7 @@ __host__ __device__ auto bitwise_pivot(G const& g, Row r, M const& m, typename M
     W mine = 0;
     sweep(g, r, [&](std::uint32_t, typename Row::value x) {
       std::uint32_t const key = Row::key(x);
-      mine += m.weigh(key, key >= t);
+      mine += weight_of(m, x, key, key >= t);
     });
     W const f = g.sum(mine);
     (f >= target ? low : high) = middle;
@@ -103,6 +175,12 @@ __host__ __device__ std::uint32_t largest_key(G const& g, Row r) {
     mine = key > mine ? key : mine;
   });
   return g.max(mine);
+}
+
+/// The first sweep of a row that no other will profit from.
+template <bool Sum, group G, class Row>
+__host__ __device__ std::uint32_t survey(G const& g, Row& r, typename Row::value* = nullptr) {
+  return largest_key(g, r);
 }
 
 }  // namespace v0

@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include "group.hpp"
 #include "key.hpp"
@@ -44,6 +43,7 @@ template <element T, domain D = domain::probabilities>
 struct row {
   using value = T;
   static constexpr domain in = D;
+  static constexpr bool surveyed = false;  // see tiles.hpp
   static constexpr std::uint32_t lowest = lowest_key<D, T>;
 
   T const* data;         // [length]
@@ -84,13 +84,6 @@ struct alignas(16) pack {
   static constexpr std::uint32_t size = 16 / sizeof(T);
   T at[size];
 };
-
-/// Calls f(0), ..., f(N - 1), unrolled for certain: what f indexes by it can stay in registers.
-template <std::uint32_t N, class F>
-__host__ __device__ void unrolled(F f) {
-  [&]<std::uint32_t... I>(std::integer_sequence<std::uint32_t, I...>) { (f(I), ...); }
-  (std::make_integer_sequence<std::uint32_t, N>{});
-}
 
 /// Elements before the first 16-byte boundary: the head that is swept one by one.
 template <element T>
@@ -160,6 +153,13 @@ __host__ __device__ void transform(G const& g, row<T, D> r, T* out, F f) {
   deal(g, r, packed, single);
 }
 
+/// transform, where f gives zero for every key < from: a row that knows where others are need not
+/// look elsewhere.
+template <group G, class Row, element T, class F>
+__host__ __device__ void transform_from(G const& g, Row const& r, std::uint32_t, T* out, F f) {
+  transform(g, r, out, f);
+}
+
 /// Calls f(i, x, n) for each element that wanted(i, x) accepts, n being how many accepted ones have
 /// a lower index. Returns how many there are.
 ///
@@ -188,6 +188,13 @@ __host__ __device__ std::uint32_t enumerate(G const& g, row<T, D> r, Wanted want
     seen += total;
   }
   return seen;
+}
+
+/// enumerate, where every wanted entry has a key >= from.
+template <group G, class Row, class Wanted, class F>
+__host__ __device__ std::uint32_t enumerate_from(G const& g, Row const& r, std::uint32_t,
+                                                 Wanted wanted, F f) {
+  return enumerate(g, r, wanted, f);
 }
 
 }  // namespace v0

@@ -79,27 +79,12 @@ struct line {
 template <group G, class Row>
 __host__ __device__ std::uint32_t nth_tied(G const& g, Row r, std::uint32_t key, std::uint32_t n) {
   std::uint32_t index = 0;
-  enumerate(
-      g, r, [&](std::uint32_t, typename Row::value x) { return Row::key(x) == key; },
+  enumerate_from(
+      g, r, key, [&](std::uint32_t, typename Row::value x) { return Row::key(x) == key; },
       [&](std::uint32_t i, typename Row::value, std::uint32_t before) {
         if (before == n - 1) index = i;
       });
   return g.max(index);
-}
-
-/// Measure of what stays.
-template <group G, class Row, measure M, class W>
-__host__ __device__ typename M::weight kept_measure(G const& g, Row r, M const& m,
-                                                    line<W> const& cut) {
-  if constexpr (std::same_as<M, nothing>) {
-    return 0;
-  } else {
-    typename M::weight mine = 0;
-    sweep(g, r, [&](std::uint32_t i, typename Row::value x) {
-      if (cut.keeps(Row::key(x), i)) mine += m.weigh(Row::key(x));
-    });
-    return g.sum(mine);
-  }
 }
 
 inline constexpr std::uint32_t whole_group = 0xffffffff;
@@ -107,9 +92,8 @@ inline constexpr std::uint32_t whole_group = 0xffffffff;
 /// The line that drops nothing that counts.
 template <group G, class Row, measure M>
 __host__ __device__ auto no_line(G const& g, Row r, M const& m) {
-  line<typename M::weight> cut{Row::lowest, whole_group, false, 0};
-  cut.kept = kept_measure(g, r, m, cut);
-  return cut;
+  return line<typename M::weight>{Row::lowest, whole_group, false,
+                                  kept_measure(g, r, m, Row::lowest)};
 }
 
 /// Keeps the k largest entries of each row.
@@ -123,18 +107,28 @@ struct top_k {
   static constexpr bool weighs = false;
   bool valid(std::int64_t B) const { return k.serves(B) && !(k.is_scalar() && k[0] <= 0); }
 
+  /// Whether few tiles of row b will have an entry that stays, but for ties.
+  template <class Row>
+  __host__ __device__ bool keeps_few(Row const& r, std::int64_t b) const {
+    return k[b] > 0 && static_cast<std::uint32_t>(k[b]) <= r.length / 64;
+  }
+
   /// Draws the line in row b, and weighs what stays by m.
   template <group G, class Row, measure M>
   __host__ __device__ auto draw(G const& g, Row r, std::int64_t b, M const& m, ties at) const {
     std::int32_t const wanted = k[b];
-    if (wanted <= 0 || static_cast<std::uint32_t>(wanted) >= r.length) return no_line(g, r, m);
     auto const target = static_cast<std::uint32_t>(wanted);
-    auto const found = radix_pivot(g, r, count{}, target);
-    if (!found.reached()) return no_line(g, r, m);
-    line<typename M::weight> cut{found.key, whole_group, true, 0};
-    std::uint32_t const still = target - found.above;  // wanted of those tied
-    if (at == ties::lowest_index && still < found.at) cut.last = nth_tied(g, r, found.key, still);
-    cut.kept = kept_measure(g, r, m, cut);
+    bool const cuts = wanted > 0 && target < r.length;
+    found<std::uint32_t, typename M::weight> at_k{};
+    if (cuts) at_k = find(g, r, count{}, target, m);
+    auto const& [pivot, kept] = at_k;
+    if (!pivot.reached()) return no_line(g, r, m);
+    line<typename M::weight> cut{pivot.key, whole_group, true, kept};
+    std::uint32_t const still = target - pivot.above;  // wanted of those tied
+    if (at == ties::lowest_index && still < pivot.at) {
+      cut.last = nth_tied(g, r, pivot.key, still);
+      cut.kept -= (pivot.at - still) * m.weigh(pivot.key);
+    }
     return cut;
   }
 };
@@ -165,14 +159,14 @@ struct top_p {
         (bits < format<float>::sign || bits > (format<float>::sign | format<float>::infinity)))
       return no_line(g, r, m);
     W const target = m.target(p[b]);
-    auto const found = radix_pivot(g, r, m, target);
-    line<W> cut{found.key, whole_group, found.reached(), static_cast<W>(found.above + found.at)};
-    if (at == ties::lowest_index && found.reached()) {
-      W const each = m.weigh(found.key);
-      W const still = (target - found.above - 1) / each + 1;  // how many of those tied it takes
-      if (still * each == found.at) return cut;
-      cut.last = nth_tied(g, r, found.key, static_cast<std::uint32_t>(still));
-      cut.kept = static_cast<W>(found.above + still * each);
+    auto const [pivot, kept] = find(g, r, m, target, m);
+    line<W> cut{pivot.key, whole_group, pivot.reached(), kept};
+    if (at == ties::lowest_index && pivot.reached()) {
+      W const each = m.weigh(pivot.key);
+      W const still = (target - pivot.above - 1) / each + 1;  // how many of those tied it takes
+      if (still * each == pivot.at) return cut;
+      cut.last = nth_tied(g, r, pivot.key, static_cast<std::uint32_t>(still));
+      cut.kept = static_cast<W>(pivot.above + still * each);
     }
     return cut;
   }

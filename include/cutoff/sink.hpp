@@ -11,17 +11,6 @@
 namespace cutoff {
 inline namespace v0 {
 
-/// Exact: every half and bfloat16 is a float.
-template <element T>
-__host__ __device__ float to_float(T x) {
-  if constexpr (std::same_as<T, float>)
-    return x;
-  else if constexpr (std::same_as<T, __half>)
-    return __half2float(x);
-  else
-    return from_bits<float>(std::uint32_t{to_bits(x)} << 16);
-}
-
 /// Rounded to nearest even, subnormals included. bfloat16 by hand: below sm_90 the conversion
 /// intrinsic is a float multiplication, which flushes subnormals under --use_fast_math.
 template <element T>
@@ -52,6 +41,36 @@ __host__ __device__ inline float quotient(float x, divisor d) {
                     (return x / d.value;))
 }
 
+/// x / d by the reciprocal and two corrections: the same bits as quotient for values from 2^-60 to
+/// 2^60, in a third of the instructions.
+///
+/// Source:  Markstein's theorem, Muller et al., Handbook of Floating-Point Arithmetic, 2nd ed., 4.7
+struct fast_quotient {
+  float d, reciprocal;
+
+  __host__ __device__ explicit fast_quotient(divisor by)
+      : d(by.value), reciprocal(quotient(1.0f, by)) {}
+  __host__ __device__ static bool serves(float x) {
+    return to_bits(x) >= to_bits(0x1p-60f) && to_bits(x) <= to_bits(0x1p60f);
+  }
+  __host__ __device__ float operator()(float x) const {
+    NV_IF_ELSE_TARGET(
+        NV_IS_DEVICE,
+        (float q = __fmul_rn(x, reciprocal); q = __fmaf_rn(__fmaf_rn(-d, q, x), reciprocal, q);
+         return __fmaf_rn(__fmaf_rn(-d, q, x), reciprocal, q);),
+        (return x / d;))
+  }
+};
+
+/// The quotient of an entry of any size. Not inlined: what it is needed for is rare.
+template <element T>
+[[gnu::noinline, gnu::visibility("hidden")]] __host__ __device__ T renormed(T entry, divisor d,
+                                                                            fast_quotient by) {
+  float const x = to_float(entry);
+  bool const near = !d.scaled && fast_quotient::serves(d.value) && fast_quotient::serves(x);
+  return round_to<T>(near ? by(x) : quotient(x, d));
+}
+
 /// Divides what stays by its mass and writes zeros for the rest.
 ///
 /// Shapes:  out [count, length] with a stride of its own; may be the input itself
@@ -76,15 +95,32 @@ struct renorm {
            (out.stride >= out.length && (out.data != in.data || out.stride == in.stride));
   }
 
+  /// Where zeros may be written before the line is known: elsewhere than the row, and aligned alike.
+  template <class Row>
+  __host__ __device__ T* blank(Row const& r, std::int64_t b) const {
+    T* const to = out[b];
+    return to != r.data && misaligned_head<T>(to, r.length) == r.head ? to : nullptr;
+  }
+
   template <group G, class Row, class W>
   __host__ __device__ void write(G const& g, Row r, std::int64_t b, line<W> const& cut,
                                  mass<T, W> const& m) const {
     divisor const d = m.divide_by(cut.kept);
-    bool const some = cut.kept != 0;  // else what stays, if anything, is zeros
-    transform(g, r, out[b], [&](std::uint32_t i, T x) {
-      std::uint32_t const key = Row::key(x);
-      return some && cut.keeps(key, i) ? round_to<T>(quotient(to_float(from_key<T>(key)), d))
-                                       : from_bits<T>(0);
+    fast_quotient const by(d);
+    bool const near = !d.scaled && fast_quotient::serves(d.value);
+    // Zeros give zeros, whether they stay or not: they are not looked for.
+    std::uint32_t const lowest = cut.key > Row::lowest ? cut.key : Row::lowest + 1;
+    std::uint32_t const from = lowest - Row::lowest, span = format<T>::infinity - from;
+    if (near && cut.last == whole_group && fast_quotient::serves(to_float(from_bits<T>(from)))) {
+      transform_from(g, r, lowest, out[b], [&](std::uint32_t, T x) {
+        return to_bits(x) - from < span ? round_to<T>(by(to_float(x))) : from_bits<T>(0);
+      });
+      return;
+    }
+    transform_from(g, r, lowest, out[b], [&](std::uint32_t i, T entry) {
+      std::uint32_t const key = Row::key(entry);
+      if (key < lowest || !cut.keeps(key, i)) return from_bits<T>(0);
+      return renormed(entry, d, by);
     });
   }
 };
@@ -154,8 +190,8 @@ struct gather {
     T* const value = values[b];              // [width]
     std::int32_t* const index = indices[b];  // [width]
     std::int64_t const width = values.length;
-    std::uint32_t const kept = enumerate(
-        g, r, [&](std::uint32_t i, T x) { return cut.keeps(Row::key(x), i); },
+    std::uint32_t const kept = enumerate_from(
+        g, r, cut.key, [&](std::uint32_t i, T x) { return cut.keeps(Row::key(x), i); },
         [&](std::uint32_t i, T x, std::uint32_t n) {
           if (n >= width) return;
           value[n] = x;

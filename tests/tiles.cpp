@@ -1,0 +1,103 @@
+// A surveyed row is cut like any other: survey, bracket, look, list, and what remains when the list is
+// too long or the guess refuted.
+
+#include <cstdint>
+#include <cstring>
+#include <cutoff/cut.hpp>
+#include <vector>
+
+#include "catch.hpp"
+#include "rows.hpp"
+
+namespace {
+
+using namespace cutoff;
+
+/// A row of one maker, plain and with a record of its tiles.
+template <class T>
+class twins {
+ public:
+  explicit twins(std::vector<T> values)
+      : x(std::move(values)),
+        memory(tile_record::bytes(tile_record::tiles(size() / pack<T>::size, 1, 1)) / 4 + 1) {}
+
+  /// What the two ways write by a rule differs.
+  template <domain D, class Rule, class Out, class Sink>
+  bool unlike(Rule const& rule, std::size_t n, Out, Sink const& sink) {
+    row<T, D> const plain{x.data(), size()};
+    std::vector<Out> a(n, Out(1)), b(n, Out(1));
+    cut_row<std::uint64_t>(serial{}, plain, 0, rule, sink(a.data()));
+    cut_row<std::uint64_t>(serial{}, tiled(serial{}, plain, tile_record(memory.data())), 0, rule,
+                           sink(b.data()));
+    return std::memcmp(a.data(), b.data(), n * sizeof(Out)) != 0;
+  }
+
+  template <class Rule>
+  int unlike(Rule const& rule) {
+    std::int64_t const V = size();
+    constexpr domain D = domain::probabilities;
+    return unlike<D>(rule, x.size(), T(), [&](T* to) { return renorm<T>{rows<T>(to, 1, V)}; }) +
+           unlike<D>(rule, 1, T(), [&](T* to) { return pivots<T>{to}; });
+  }
+
+  template <domain D>
+  int unlike_gathered(top_k const& rule) {
+    std::int64_t const k = rule.k[0];
+    std::vector<std::int32_t> indices(static_cast<std::size_t>(k));
+    std::vector<T> values(static_cast<std::size_t>(k));
+    return unlike<D>(rule, static_cast<std::size_t>(k), T(),
+                     [&](T* to) {
+                       return gather<T>{rows<T>(to, 1, k), rows(indices.data(), 1, k)};
+                     }) +
+           unlike<D>(rule, static_cast<std::size_t>(k), std::int32_t(),
+                     [&](std::int32_t* to) {
+                       return gather<T>{rows<T>(values.data(), 1, k), rows(to, 1, k)};
+                     }) +
+           unlike<D>(rule, 1, T(), [&](T* to) { return pivots<T>{to}; });
+  }
+
+ private:
+  std::uint32_t size() const { return static_cast<std::uint32_t>(x.size()); }
+  std::vector<T> x;
+  std::vector<std::uint32_t> memory;
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a surveyed row is cut like any other", "[tiles]", float, __half,
+                   __nv_bfloat16) {
+  for (std::size_t const V : {1, 7, 33, 1000, 4097, 32000})
+    for (auto const& maker : test::makers) {
+      INFO(maker.name << ", V = " << V);
+      twins<TestType> row(test::to<TestType>(maker.make(V, 1)));
+      int unlike = 0;
+      for (ties const at : {ties::keep, ties::lowest_index}) {
+        for (int const k : {1, 5, 50, 1000, 9000}) unlike += row.unlike(top_k{k, at});
+        for (float const p : {0.0f, 0.1f, 0.5f, 0.95f, 0.999f, 1.0f})
+          unlike += row.unlike(top_p{p, at});
+      }
+      for (int const k : {1, 50, 1000}) {
+        unlike += row.template unlike_gathered<domain::probabilities>(top_k{k});
+        unlike += row.template unlike_gathered<domain::logits>(top_k{k});
+      }
+      CHECK(unlike == 0);
+    }
+}
+
+TEMPLATE_TEST_CASE("zeros of both signs count in a surveyed row, and nothing below them", "[tiles]",
+                   float, __half, __nv_bfloat16) {
+  for (std::size_t const V : {40, 333, 5000}) {
+    std::vector<float> x(V);
+    for (std::size_t i = 0; i < V; ++i)
+      x[i] = i % 31 == 7 ? 0.25f : i % 3 == 0 ? -0.0f : i % 3 == 1 ? 0.0f : -1e-30f;
+    twins<TestType> row(test::to<TestType>(x));
+    int unlike = 0;
+    for (int const k : {1, 20, 39}) {
+      unlike += row.template unlike_gathered<domain::probabilities>(top_k{k});
+      unlike += row.template unlike_gathered<domain::logits>(top_k{k});
+      unlike += row.unlike(top_k{k}) + row.unlike(top_k{k, ties::lowest_index});
+    }
+    CAPTURE(V);
+    CHECK(unlike == 0);
+  }
+}
