@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(1024)
   else
     key = bitwise_pivot(g, r, m, m.target(rule.p[b])).key;
   cutoff::line<std::uint64_t> cut{key, cutoff::whole_group, true, 0};
-  cut.kept = kept_measure(g, r, m, cut);
+  cut.kept = kept_measure(g, r, m, key);
   sink.write(g, r, b, cut, m);
 }
 
