@@ -75,10 +75,16 @@ __host__ __device__ bracket<W> narrowed(G const& g, tiled<T, D> const& r, mass<T
 }
 
 /// Finds the pivot in a surveyed row by the descent: the way for guesses that were refuted. Not
-/// inlined, and all by value, so that it costs the usual way no registers.
+/// inlined, and all by value, so that it costs the usual way no registers; but in relocatable code a
+/// function of its own would not know how many its kernel has.
 template <group G, element T, domain D, measure M, measure K, class W>
-[[gnu::noinline, gnu::visibility("hidden")]] __host__ __device__ auto find_by_descent(
-    G const g, row<T, D> const r, M const m, W target, K const k) {
+#ifdef __CUDACC_RDC__
+[[gnu::always_inline]] inline
+#else
+[[gnu::noinline, gnu::visibility("hidden")]]
+#endif
+    __host__ __device__ auto
+    find_by_descent(G const g, row<T, D> const r, M const m, W target, K const k) {
   pivot<W> const p = descend(g, r, m, target, all_keys<row<T, D>, W>());
   return found<W, typename K::weight>{p, kept_measure(g, r, k, p.key)};
 }

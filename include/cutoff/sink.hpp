@@ -62,10 +62,16 @@ struct fast_quotient {
   }
 };
 
-/// The quotient of an entry of any size. Not inlined: what it is needed for is rare.
+/// The quotient of an entry of any size. Not inlined, since what it is needed for is rare, but in
+/// relocatable code, where a function of its own would not know how many registers its kernel has.
 template <element T>
-[[gnu::noinline, gnu::visibility("hidden")]] __host__ __device__ T renormed(T entry, divisor d,
-                                                                            fast_quotient by) {
+#ifdef __CUDACC_RDC__
+[[gnu::always_inline]] inline
+#else
+[[gnu::noinline, gnu::visibility("hidden")]]
+#endif
+    __host__ __device__ T
+    renormed(T entry, divisor d, fast_quotient by) {
   float const x = to_float(entry);
   bool const near = !d.scaled && fast_quotient::serves(d.value) && fast_quotient::serves(x);
   return round_to<T>(near ? by(x) : quotient(x, d));
