@@ -1047,6 +1047,20 @@ TEMPLATE_TEST_CASE("rows with a record of tiles are cut like others", "[contract
   }
 }
 
+// What lies above the first guess is the target to the unit, and the guess has more keys than the list.
+TEST_CASE("a mass that is met exactly above a wrong guess, by every shape", "[contract]") {
+  constexpr std::int64_t V = 16384, B = std::size(test::makers);
+  std::vector<__half> halves(V * B);
+  std::vector<float> floats(V * B);
+  for (std::uint32_t i = 0; i < V * B; ++i) {
+    std::uint32_t const at = i % V;
+    halves[i] = cutoff::from_bits<__half>(at % 100 == 0 && at < 15000 ? 847 : 512 + at % 16);
+    floats[i] = at == 5000 ? 0.28f : at == 9000 ? 1e-40f : 0.0f;
+  }
+  check_tiles(halves, V, top_p{127050.0f / 16777216.0f});
+  check_tiles(floats, V, top_p{0.28f});
+}
+
 TEST_CASE("D83 a shape that cannot be launched is an error, and nothing is written", "[contract]") {
   auto const check_refused = [](std::int64_t B, std::int64_t V, std::vector<shape> const& refused) {
     buffer<float> memory(elements(B, V)), out(elements(B, V));

@@ -101,3 +101,22 @@ TEMPLATE_TEST_CASE("zeros of both signs count in a surveyed row, and nothing bel
     CHECK(unlike == 0);
   }
 }
+
+// What lies above the first guess is the target to the unit, and the guess has more keys than the list.
+TEST_CASE("a mass that is met exactly above a wrong guess", "[tiles]") {
+  auto const unlike = [](auto values, float p) {
+    using T = typename decltype(values)::value_type;
+    twins<T> row(std::move(values));
+    return row.unlike(top_p{p}) + row.unlike(top_p{p, ties::lowest_index});
+  };
+  std::vector<__half> halves(16384);
+  for (std::uint32_t i = 0; i < halves.size(); ++i)
+    halves[i] = from_bits<__half>(i % 100 == 0 && i < 15000 ? 847 : 512 + i % 16);
+  CHECK(unlike(halves, 127050.0f / 16777216.0f) == 0);
+  for (float const p : {0.28f, 0.6f, 0.8f}) {
+    std::vector<float> floats(16384);
+    floats[5000] = p;
+    floats[9000] = 1e-40f;
+    CHECK(unlike(floats, p) == 0);
+  }
+}

@@ -89,7 +89,7 @@ template <group G, element T, domain D, measure M, measure K, class W>
   return found<W, typename K::weight>{p, kept_measure(g, r, k, p.key)};
 }
 
-/// What lies above a bracket, by the measure of the kept mass.
+/// A finer bracket, and what lies above the one it was found in, by the measure of the kept mass.
 template <class W, class X>
 struct zoom {
   bracket<W> in;
@@ -97,7 +97,8 @@ struct zoom {
   bool single;  // one key is all there is in it, and what lies above it is known
 };
 
-/// Looks at a bracket again, by finer bins: all that lies above it is known then.
+/// Looks at a bracket again, by finer bins. What lies above it is known then: if that is the target or
+/// more, the bracket comes back as it was.
 template <group G, element T, domain D, measure M, measure K, class W>
 __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W target, K const& k,
                                 bracket<W> in) {
@@ -123,6 +124,7 @@ __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W 
   g.template merge<bins>(counts);
   if constexpr (!std::same_as<K, nothing>) beyond = g.sum(beyond);
   if constexpr (std::same_as<M, K>) in.above = beyond;
+  if (in.above >= target) return zoom<W, X>{in, beyond, false};  // a wrong guess, too low
   most = g.max(most);
   std::uint32_t const least = span - g.max(below_least);
   if (least == most)
@@ -197,6 +199,7 @@ __host__ __device__ auto find(G const& g, tiled<T, D> const& r, M const& m,
   using X = typename K::weight;
   static_assert(sizeof(W) <= 8 && sizeof(X) <= 8);
   constexpr bool alike = std::same_as<M, K>, counted = std::same_as<M, count>;
+  static_assert(alike || counted, "a mass is what is kept, or nothing is looked for by mass");
   constexpr std::uint32_t n = pack<T>::size, deep = together<T>, unknown = ~0u;
   std::uint32_t* const list = r.record.list;
   W sum = 0;
@@ -208,14 +211,19 @@ __host__ __device__ auto find(G const& g, tiled<T, D> const& r, M const& m,
     return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
   std::uint32_t lowest = r.lowest, highest = r.highest;  // between these is the pivot
   for (int attempt = 0; attempt < 4; ++attempt) {
-    W above = 0;
-    X beyond = 0;  // the same by k
+    X beyond = 0;  // what lies above the bracket, by k
     bool single = false;
     while (in.n > r.record.room && in.last > in.low) {
       auto const z = zoomed(g, r, m, target, k, in);
       in = z.in;
       beyond = z.beyond;
       single = z.single;
+      if (in.above >= target) break;
+    }
+    if (in.above >= target) {  // a wrong guess, too low
+      lowest = in.last + 1;
+      in = {{lowest, highest, 0}, unknown};
+      continue;
     }
     if (in.n == unknown) break;
     bool const tied = in.n > r.record.room;  // at a key
@@ -238,7 +246,6 @@ __host__ __device__ auto find(G const& g, tiled<T, D> const& r, M const& m,
       std::uint32_t const over = r.over(in.low, x);
       bool const higher = over > span && over <= reach;
       T const counting = higher ? x : from_bits<T>(0);  // no branch: the sums of many overlap
-      if constexpr (!alike && !counted) above += m.weigh_value(counting, higher);
       beyond += k.weigh_value(counting, higher);
       return over <= span && !tied;
     };
@@ -262,12 +269,11 @@ __host__ __device__ auto find(G const& g, tiled<T, D> const& r, M const& m,
       T const x = r.data[i];
       if (see(x)) g.first_unit(list[g.slot()]) = in.low + r.over(in.low, x);
     });
-    if constexpr (!alike && !counted) g.tally(0, above);
     if constexpr (!std::same_as<K, nothing>) g.tally(1, beyond);
     g.sync();
     std::uint32_t const length = g.slots();
     beyond = static_cast<X>(g.tallied(1));
-    above = counted ? in.above : static_cast<W>(g.tallied(alike ? 1 : 0));
+    W const above = counted ? in.above : static_cast<W>(beyond);
     if (above >= target) {  // a wrong guess, too low
       lowest = in.last + 1;
       in = {{lowest, highest, 0}, unknown};

@@ -34,6 +34,8 @@ class team : public collectives<Scope> {
   __host__ __device__ void merge(std::uint32_t* counts) const {
     NV_IF_TARGET(NV_IS_DEVICE, (merge_units<Bins>(counts);))
   }
+  /// cross, of whatever has a weight for each of so many bins, by each unit for itself: they are to
+  /// agree about all bins, as after merge.
   template <std::uint32_t Bins, class F, class W>
   __host__ __device__ crossing<W> cross(F bin, W target) const {
     NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::template cross_unit<Bins>(bin, target);),

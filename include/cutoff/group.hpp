@@ -8,11 +8,14 @@
 //     and all get the result. All but clear are barriers too: what a member wrote before is seen
 //     after, and what it had to read it has read.
 //  3. add, increment and slot are not collective: any member adds to a histogram between a clear
-//     and the next cross, and takes slots between no_slots and slots.
+//     and the next cross, and takes slots between a restart, a barrier, and the next barrier.
 //  4. Scratch belongs to the caller, one per group. The group's next collective may use it at once;
 //     for anything else it is free after a barrier of the caller's.
 //  5. Sums are of unsigned integers, so no result depends on the number or order of the members.
 
+#include <nv/target>
+
+#include <cassert>
 #include <concepts>
 #include <cstdint>
 #include <utility>
@@ -105,9 +108,10 @@ struct serial {
   __host__ __device__ crossing<W> cross(histogram<W>& h, W target) const {
     return cross<radix>([&](std::uint32_t d) { return h.bin[d]; }, target);
   }
-  /// cross, of whatever has a weight for each of so many bins.
+  /// cross, of whatever has a weight for each of so many bins. The target is at least 1.
   template <std::uint32_t Bins, class F, class W>
   __host__ __device__ crossing<W> cross(F bin, W target) const {
+    NV_IF_TARGET(NV_IS_HOST, (assert(target != 0);))
     W above = 0;
     for (std::uint32_t d = Bins; d-- > 0; above += bin(d))  // above = sum of bins over d
       if (bin(d) >= target - above) return {d, above, bin(d)};

@@ -165,7 +165,7 @@ struct pivots {
 /// Shapes:  values, indices [count, width], width from 1, each with a stride of its own. Scalar k:
 ///          width >= min(k, V); array of k: a row gives the first `width` entries of its list
 /// Ties:    lowest index first; ties::keep is an error
-/// Cost:    one read of the row, one scan per 4 entries of a member
+/// Cost:    one read of the row, one scan per 4 entries of a member; with a record of tiles one scan
 template <class T>
 struct gather {
   rows<T> values;
