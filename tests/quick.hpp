@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 
 namespace test {
@@ -12,5 +13,8 @@ inline bool quick() { return std::getenv("CUTOFF_TEST_QUICK") != nullptr; }
 
 /// n repetitions, a hundredth of them (and two at least) in a short run.
 inline int repeated(int n) { return quick() ? std::max(n / 100, std::min(n, 2)) : n; }
+
+/// The length of a long row, a sixteenth in a short run: still long enough for a record of tiles.
+inline std::int64_t shortened(std::int64_t V) { return quick() ? V / 16 + 1 : V; }
 
 }  // namespace test

@@ -258,7 +258,7 @@ TEST_CASE("a late row of a large batch has a 64-bit offset") {
 TEST_CASE("the launch shape is chosen by numbers alone, and sensibly") {
   static_assert(cutoff::shape_for(151936, 1024, {132}) == cutoff::shape_for(151936, 1024, {132}));
   static_assert(cutoff::shape_for(1, 1, {1}).threads > 0);
-  CHECK(cutoff::to_string(shape{1024, 8}) == "1024 threads, 8 blocks a row, 1 rows a block");
+  CHECK(cutoff::to_string(shape{1024, 8}) == "1024 threads, 8 blocks a row");
 
   std::vector<std::int64_t> const V = {
       1,      2,      32,     33,     1024,    1025,          8192,    8193,      32000,
@@ -271,14 +271,12 @@ TEST_CASE("the launch shape is chosen by numbers alone, and sensibly") {
       for (std::int64_t const b : B) {
         shape const s = cutoff::shape_for(v, b, {multiprocessors});
         CAPTURE(v, b, multiprocessors, cutoff::to_string(s));
-        bool const known = s == shape{128, 1, 4} || s == shape{256} || s == shape{1024} ||
-                           s == shape{512} || s == shape{1024, 2} || s == shape{1024, 8};
-        CHECK(known);
-        // Longer masses have fewer kernels.
-        bool const built = v <= 1 << 20 || s == shape{1024} || s == shape{1024, 8};
+        CHECK(s.blocks >= 1);
+        CHECK(s.blocks <= 8);
+        bool const built = v > 1 << 20 ? s.threads == 1024 : s.threads == 320 || s == shape{256};
         CHECK(built);
         // Nobody waits for members without an element, and more rows never get more blocks each.
-        CHECK(s.threads * s.blocks <= std::max<std::int64_t>(v, 128));
+        CHECK(s.threads * s.blocks <= std::max<std::int64_t>(v, 256));
         CHECK(s.blocks <= before);
         before = s.blocks;
       }

@@ -19,7 +19,8 @@ class twins {
  public:
   explicit twins(std::vector<T> values)
       : x(std::move(values)),
-        memory(tile_record::bytes(tile_record::tiles(size() / pack<T>::size, 1, 1)) / 4 + 1) {}
+        memory(tile_record::bytes(tile_record::tiles(size() / pack<T>::size, 1, 1), false) / 4 +
+               4) {}
 
   /// What the two ways write by a rule differs.
   template <domain D, class Rule, class Out, class Sink>
@@ -27,7 +28,7 @@ class twins {
     row<T, D> const plain{x.data(), size()};
     std::vector<Out> a(n, Out(1)), b(n, Out(1));
     cut_row<std::uint64_t>(serial{}, plain, 0, rule, sink(a.data()));
-    cut_row<std::uint64_t>(serial{}, tiled(serial{}, plain, tile_record(memory.data())), 0, rule,
+    cut_row<std::uint64_t>(serial{}, tiled(serial{}, plain, memory.data()), 0, rule,
                            sink(b.data()));
     return std::memcmp(a.data(), b.data(), n * sizeof(Out)) != 0;
   }
@@ -119,4 +120,15 @@ TEST_CASE("a mass that is met exactly above a wrong guess", "[tiles]") {
     floats[9000] = 1e-40f;
     CHECK(unlike(floats, p) == 0);
   }
+}
+
+// Nothing crosses the target, and the lowest bin has more keys than the list.
+TEMPLATE_TEST_CASE("a mass out of reach, and more zeros than can be listed", "[tiles]", float,
+                   __half, __nv_bfloat16) {
+  using T = TestType;
+  std::vector<T> x(16384, from_bits<T>(0));
+  x[3] = x[700] = from_bits<T>(1);  // the smallest value there is
+  twins<T> row(x);
+  CHECK(row.unlike(top_p{0.5f}) == 0);
+  CHECK(row.unlike(top_p{0.5f, ties::lowest_index}) == 0);
 }

@@ -21,13 +21,12 @@ __host__ __device__ void cut_row(G const& g, Row r, std::int64_t b, Rule const& 
   ties const at = rule.at_pivot == ties::by_sink ? Sink::usual : rule.at_pivot;
   std::uint32_t largest = 0;
   if constexpr (Row::surveyed) {
-    typename Row::value* zeros = nullptr;
-    if constexpr (requires { rule.keeps_few(r, b), sink.blank(r, b); })
-      if (rule.keeps_few(r, b)) zeros = sink.blank(r, b);
-    r.blank = zeros != nullptr;
-    largest = survey<Rule::weighs>(g, r, zeros);
+    if constexpr (requires { sink.blank(r, b); }) r.background = sink.blank(r, b);
+    if constexpr (requires { rule.keeps_few(r, b); })
+      r.early = r.background && rule.keeps_few(r, b);
+    largest = survey(g, r);
   } else if constexpr (weighs) {
-    largest = survey<Rule::weighs>(g, r);
+    largest = largest_key(g, r);
   }
   if constexpr (weighs) {
     mass<typename Row::value, W> const m(largest);

@@ -17,20 +17,27 @@ template <class W, element T, domain D, class Rule, class Sink>
 struct job {
   using word = W;
   using value = T;
+  static constexpr bool weighs = Rule::weighs || Sink::weighs;
   batch<T, D> in;
   Rule rule;
   Sink sink;
 };
 
-/// A kernel's form: one group a row, Rows groups a block, Least blocks a multiprocessor; with a record
-/// of tiles or without. Instead: the form that takes its place where it cannot run.
-template <class G, std::uint32_t Rows, std::uint32_t Least, bool Tiles, class Instead = void>
+/// A kernel's form: a group a row, at least so many blocks a multiprocessor, with a record of tiles or
+/// without.
+template <class G, std::uint32_t Least, bool Tiles>
 struct form {
   using group = G;
-  using instead = Instead;
-  static constexpr std::uint32_t rows = Rows, threads = Rows * G::threads, least = Least;
+  static constexpr std::uint32_t threads = G::threads, least = Least;
   static constexpr bool tiles = Tiles;
 };
+
+/// The forms that are built.
+namespace forms {
+using small = form<block<256>, 1, false>;
+using tiles = form<cluster<320, 8>, 2, true>;
+using large = form<cluster<1024, 8>, 1, false>;
+}  // namespace forms
 
 /// Cuts rows; groups take further ones where the grid has too few.
 template <class Form, class Job>
@@ -38,17 +45,16 @@ template <class Form, class Job>
     kernel(Job const job) {
   using G = typename Form::group;
   using W = typename Job::word;
-  __shared__ typename G::scratch scratch[Form::rows];
+  __shared__ typename G::scratch scratch;
   extern __shared__ __align__(16) std::uint32_t cutoff_record[];
-  G const g(scratch[G::scope::index_in_block()]);
+  G const g(scratch);
   for (std::int64_t b = G::scope::index_in_grid(); b < job.in.in.count;
        b += G::scope::groups_in_grid()) {
-    if constexpr (Form::tiles) {
-      tile_record const record(cutoff_record);
-      cut_row<W>(g, tiled(g, job.in[b], record), b, job.rule, job.sink);
-    } else {
+    if constexpr (Form::tiles)
+      cut_row<W>(g, tiled(g, job.in[b], cutoff_record), b, job.rule, job.sink);
+    else
       cut_row<W>(g, job.in[b], b, job.rule, job.sink);
-    }
+    g.sync();  // no block leaves, or begins again, whose memory another one reads
   }
 }
 
@@ -58,85 +64,74 @@ struct options {
   shape const* force = nullptr;
 };
 
-/// Launches the kernel of one form. Where that cannot run, since there are no clusters in this build
-/// or on this device, or since a row's tiles need more shared memory than a block may have or more
-/// numbers than 16 bits, another takes its place: found out by asking, not by failing. So it does for
-/// a first call while an error of earlier work waits to be seen.
+/// Launches the kernel of a form with so many blocks a row. What cannot be launched so, since there
+/// are no clusters in this build or on this device, or since a row's tiles need more shared memory
+/// than a block may have or more numbers than 16 bits, is found out by asking, not by failing: one
+/// block takes a cluster's place, and the small form the tiles'. So it does for a first call while an
+/// error of earlier work waits to be seen.
 template <class Form, class Job>
-[[gnu::visibility("hidden")]] cudaError_t launch(Job const& job, options how) {
+[[gnu::visibility("hidden")]] cudaError_t launch(Job const& job, int blocks, options how) {
   using G = typename Form::group;
   auto const run = kernel<Form, Job>;
-  constexpr std::int64_t most = 0x7fffffff / G::units;  // groups in x, the grid's long dimension
-  std::int64_t const groups = (job.in.in.count - 1) / Form::rows + 1;
+  auto const units = static_cast<unsigned>(blocks);
+  std::int64_t const most = 0x7fffffff / units;  // groups in x, the grid's long dimension
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {G::units, 1, 1};
+  cluster.val.clusterDim = {units, 1, 1};
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(groups < most ? groups : most) * G::units);
+  config.gridDim =
+      dim3(static_cast<unsigned>(job.in.in.count < most ? job.in.in.count : most) * units);
   config.blockDim = dim3(Form::threads);
   config.stream = how.stream;
   config.attrs = &cluster;
-  config.numAttrs = G::units > 1;
-  if constexpr (Form::tiles || G::units > 1) {
-    cudaFuncAttributes built;
+  config.numAttrs = units > 1;
+  cudaFuncAttributes built{};
+  if (Form::tiles || units > 1)
     if (cudaError_t const e = cudaFuncGetAttributes(&built, run)) return e;
-    bool fits = true;
-    if constexpr (Form::tiles) {
-      auto const packs =
-          static_cast<std::uint32_t>(job.in.in.length) / pack<typename Job::value>::size;
-      std::uint32_t const tiles = tile_record::tiles(packs, G::units, G::threads);
-      std::size_t const bytes = tile_record::bytes(tiles);
-      int id = 0, room = 0;
-      if (cudaError_t const e = cudaGetDevice(&id)) return e;
-      if (cudaError_t const e =
-              cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, id))
-        return e;
-      room -= static_cast<int>(built.sharedSizeBytes);
-      fits = tiles <= 65536 && static_cast<std::int64_t>(bytes) <= room;
-      config.dynamicSmemBytes = bytes;
-      if (fits && static_cast<std::size_t>(built.maxDynamicSharedSizeBytes) < bytes) {
-        // To ask for more than is usual clears the last error, which may be one of earlier work.
-        fits = cudaPeekAtLastError() == cudaSuccess;
-        if (fits)
-          if (cudaError_t const e =
-                  cudaFuncSetAttribute(run, cudaFuncAttributeMaxDynamicSharedMemorySize, room))
-            return e;
-      }
+  bool const newer = built.ptxVersion >= 90;  // clusters, and the bulk copy engine
+  if constexpr (Form::tiles) {
+    auto const packs =
+        static_cast<std::uint32_t>(job.in.in.length) / pack<typename Job::value>::size;
+    std::uint32_t const tiles = tile_record::tiles(packs, units, G::threads);
+    std::size_t const bytes = tile_record::bytes(tiles, newer);
+    int id = 0, room = 0;
+    if (cudaError_t const e = cudaGetDevice(&id)) return e;
+    if (cudaError_t const e =
+            cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, id))
+      return e;
+    room -= static_cast<int>(built.sharedSizeBytes);
+    bool fits = tiles <= 65536 && static_cast<std::int64_t>(bytes) <= room;
+    config.dynamicSmemBytes = bytes;
+    if (fits && static_cast<std::size_t>(built.maxDynamicSharedSizeBytes) < bytes) {
+      // To ask for more than is usual clears the last error, which may be one of earlier work.
+      fits = cudaPeekAtLastError() == cudaSuccess;
+      if (fits)
+        if (cudaError_t const e =
+                cudaFuncSetAttribute(run, cudaFuncAttributeMaxDynamicSharedMemorySize, room))
+          return e;
     }
-    int clusters = 0;
-    if constexpr (G::units > 1)
-      fits = fits && built.ptxVersion >= 90 &&
-             !cudaOccupancyMaxActiveClusters(&clusters, run, &config) && clusters > 0;
     if (!fits && how.force) return cudaErrorInvalidConfiguration;
-    if (!fits) return launch<typename Form::instead>(job, how);
+    if (!fits) return launch<forms::small>(job, 1, how);
+  }
+  if (units > 1) {
+    int clusters = 0;
+    if (!newer || cudaOccupancyMaxActiveClusters(&clusters, run, &config) || clusters == 0)
+      return how.force ? cudaErrorInvalidConfiguration : launch<Form>(job, 1, how);
   }
   return cudaLaunchKernelEx(&config, run, job);
 }
 
-/// The forms that are built, and what takes their place.
-namespace forms {
-using warps = form<warp, 4, 1, false>;
-using small_block = form<block<256>, 1, 1, false>;
-using large_block = form<block<1024>, 1, 1, false>;
-using tiles = form<block<512>, 1, 2, true, large_block>;
-using tiles_by_two = form<cluster<1024, 2>, 1, 1, true, tiles>;
-using tiles_by_eight = form<cluster<1024, 8>, 1, 1, true, tiles>;
-using large_cluster = form<cluster<1024, 8>, 1, 1, false, large_block>;
-}  // namespace forms
-
 /// From a shape to the form built for it.
 template <class Job>
 [[gnu::visibility("hidden")]] cudaError_t launch(Job const& job, shape s, options how) {
-  if constexpr (sizeof(typename Job::word) <= 8) {
-    if (s == shape{128, 1, 4}) return launch<forms::warps>(job, how);
-    if (s == shape{256}) return launch<forms::small_block>(job, how);
-    if (s == shape{512}) return launch<forms::tiles>(job, how);
-    if (s == shape{1024, 2}) return launch<forms::tiles_by_two>(job, how);
-    if (s == shape{1024, 8}) return launch<forms::tiles_by_eight>(job, how);
-  } else {
-    if (s == shape{1024, 8}) return launch<forms::large_cluster>(job, how);
+  bool const portable = s.blocks >= 1 && s.blocks <= 8;
+  bool constexpr wide = sizeof(typename Job::word) > 8;
+  if constexpr (!wide) {
+    if (s == shape{256}) return launch<forms::small>(job, 1, how);
+    if (s.threads == 320 && portable) return launch<forms::tiles>(job, s.blocks, how);
   }
-  if (s == shape{1024}) return launch<forms::large_block>(job, how);
+  if constexpr (wide || !(Job::weighs))
+    if (s.threads == 1024 && portable) return launch<forms::large>(job, s.blocks, how);
   return cudaErrorInvalidConfiguration;
 }
 

@@ -25,53 +25,61 @@ __host__ __device__ void sweep(G const& g, listed<T, D> r, F f) {
   for (std::uint32_t i = g.rank(); i < r.length; i += g.size()) f(i, r.keys[i]);
 }
 
-/// A range in which a pivot lies, or is guessed to lie, and how many keys are in it.
+/// A range in which a pivot lies, or is guessed to lie; how many keys are in it, and from it up.
 template <class W>
 struct bracket : range<W> {
-  std::uint32_t n;
+  std::uint32_t n, reaching;
 };
 
-/// How a range is divided into bins.
+/// What the group's totals count: bin d has the keys from low + (d << shift), the last of all is last.
+/// Bins over that have what does not count.
 struct division {
   std::uint32_t low, last;
-  int shift;  // bits of a bin
-  std::uint32_t bins;
+  int shift;
+
+  template <class G>
+  __host__ __device__ std::uint32_t count(G const& g, std::uint32_t d) const {
+    return d <= (last - low) >> shift ? g.totals()[d] : 0;
+  }
+  template <class W>
+  __host__ __device__ bracket<W> bin(std::uint32_t d, W above, std::uint32_t n,
+                                     std::uint32_t reaching) const {
+    std::uint32_t const from = low + (d << shift), to = from + ((1u << shift) - 1);
+    return {{from, to < last ? to : last, above}, n, reaching};
+  }
 };
 
 /// By count: the bin that crosses the target.
-template <group G, element T, domain D>
-__host__ __device__ bracket<std::uint32_t> narrowed(G const& g, tiled<T, D> const& r, count,
-                                                    std::uint32_t target, division in,
-                                                    std::uint32_t above, std::uint32_t) {
-  auto const c = g.template cross<tiled<T, D>::bins>(
-      [&](std::uint32_t d) { return d < in.bins ? r.record.counts[d] : 0; }, target - above);
-  std::uint32_t const low = in.low + (c.digit << in.shift), last = low + ((1u << in.shift) - 1);
-  return {{low, last < in.last ? last : in.last, above + c.above}, c.at};
+template <group G>
+__host__ __device__ bracket<std::uint32_t> narrowed(G const& g, count, std::uint32_t target,
+                                                    division in, std::uint32_t above, bool) {
+  auto const c = g.cross_bins([&](std::uint32_t d) { return in.count(g, d); },
+                              [&](std::uint32_t) { return target - above; });
+  return in.bin(c.digit, above + c.above, c.at, c.above + c.at);
 }
 
 /// By mass, a guess: the bin that crosses the target if every key weighs as much as the middle of its
-/// bin. What middles get wrong in all is known from the row's sum, where that is given: then of the
-/// two ends the guess starts from the one that has less between it and the pivot.
-template <group G, element T, domain D, class W>
-__host__ __device__ bracket<W> narrowed(G const& g, tiled<T, D> const& r, mass<T, W> const& m,
-                                        W target, division in, W above, W sum) {
-  auto const* const counts = r.record.counts;
+/// bin. The masses of most rows add up to one, and if those guessed for all the row nearly do, the
+/// error of that is known: the guess starts from the end that has less between it and the pivot.
+template <group G, element T, class W>
+__host__ __device__ bracket<W> narrowed(G const& g, mass<T, W> const& m, W target, division in,
+                                        W above, bool all) {
+  constexpr W counts = (W{1} << 21) - 1;      // in the low bits of a mass
   auto const middle = [&](std::uint32_t d) {  // between the two keys there, where bins are even
-    std::uint32_t const n = d < in.bins ? counts[d] : 0, middle_bit = 1u << in.shift >> 1,
+    std::uint32_t const n = in.count(g, d), middle_bit = 1u << in.shift >> 1,
                         key = in.low + (d << in.shift) + middle_bit;
-    return W{n} * ((m.weigh(key - (middle_bit != 0), n != 0) + m.weigh(key, n != 0)) / 2);
+    W const each = (m.weigh(key - (middle_bit != 0), n != 0) + m.weigh(key, n != 0)) / 2;
+    return static_cast<W>((n * each & ~counts) + n);
   };
-  W guessed = target - above;
-  if (guessed < sum && guessed > sum / 2) {
-    W mine = 0;
-    for (std::uint32_t d = g.unit_rank(); d < in.bins; d += G::threads) mine += middle(d);
-    W const middles = g.unit_sum(mine);
-    W const rest = sum - guessed;
-    guessed = middles > rest ? middles - rest : W{1};
-  }
-  auto const c = g.template cross<tiled<T, D>::bins>(middle, guessed);
-  std::uint32_t const low = in.low + (c.digit << in.shift), last = low + ((1u << in.shift) - 1);
-  return {{low, last < in.last ? last : in.last, above}, counts[c.digit]};
+  auto const aim = [&](W total) {
+    W const one = m.target(1.0f), wanted = target - above;
+    bool const normal = all && total - one / 16 * 15 < one / 8;
+    W const from_top = wanted, rest = one - wanted, from_end = total > rest ? total - rest : 1;
+    return normal && wanted < one && rest < wanted ? from_end : from_top;
+  };
+  auto const c = g.cross_bins(middle, aim);
+  auto const n = [&](W w) { return static_cast<std::uint32_t>(w & counts); };
+  return in.bin(c.digit, above, in.count(g, c.digit), n(c.above + c.at));
 }
 
 /// Finds the pivot in a surveyed row by the descent: the way for guesses that were refuted. Not
@@ -86,7 +94,9 @@ template <group G, element T, domain D, measure M, measure K, class W>
     __host__ __device__ auto
     find_by_descent(G const g, row<T, D> const r, M const m, W target, K const k) {
   pivot<W> const p = descend(g, r, m, target, all_keys<row<T, D>, W>());
-  return found<W, typename K::weight>{p, kept_measure(g, r, k, p.key)};
+  found<W, typename K::weight> const f{p, kept_measure(g, r, k, p.key)};
+  g.sync();  // the caller's g does not know whose turn it is
+  return f;
 }
 
 /// A finer bracket, and what lies above the one it was found in, by the measure of the kept mass.
@@ -103,13 +113,12 @@ template <group G, element T, domain D, measure M, measure K, class W>
 __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W target, K const& k,
                                 bracket<W> in) {
   using X = typename K::weight;
-  constexpr std::uint32_t bins = 1024;
   std::uint32_t const span = in.last - in.low, reach = r.highest - in.low;
-  int const bits = bit_length(std::uint64_t{span}), shift = bits > 10 ? bits - 10 : 0;
+  int const bits = bit_length(std::uint64_t{span}), shift = bits > 8 ? bits - 8 : 0;
   std::uint32_t* const counts = r.record.counts;
   g.sync();
-  for (std::uint32_t d = g.unit_rank(); d < bins; d += G::threads) counts[d] = 0;
-  g.sync();
+  for (std::uint32_t d = g.unit_rank(); d < radix; d += G::threads) counts[d] = 0;
+  g.sync_unit();
   X beyond = 0;
   std::uint32_t below_least = 0, most = 0;
   sweep_from(g, r, in.low, [&](std::uint32_t, T x) {
@@ -121,99 +130,177 @@ __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W 
     below_least = span - over > below_least ? span - over : below_least;
     most = over > most ? over : most;
   });
-  g.template merge<bins>(counts);
+  g.sync_unit();  // the totals' memory is free
+  g.clear_totals();
+  g.sync();
+  g.add_up(counts, nullptr);
   if constexpr (!std::same_as<K, nothing>) beyond = g.sum(beyond);
   if constexpr (std::same_as<M, K>) in.above = beyond;
-  if (in.above >= target) return zoom<W, X>{in, beyond, false};  // a wrong guess, too low
   most = g.max(most);
   std::uint32_t const least = span - g.max(below_least);
+  if (in.above >= target) return zoom<W, X>{in, beyond, false};  // a wrong guess, too low
   if (least == most)
     return zoom<W, X>{
-        {{in.low + least, in.low + least, in.above}, counts[least >> shift]}, beyond, true};
-  return zoom<W, X>{narrowed(g, r, m, target, division{in.low, in.last, shift, (span >> shift) + 1},
-                             in.above, W{0}),
+        {{in.low + least, in.low + least, in.above}, g.totals()[least >> shift], 0}, beyond, true};
+  return zoom<W, X>{narrowed(g, m, target, division{in.low, in.last, shift}, in.above, false),
                     beyond, false};
 }
 
-/// Finds the pivot among at most `most` listed keys by comparing each with all.
+/// Finds the pivot in a short list by sorting it: each key goes where the number of those before it
+/// says.
 ///
-/// Group:   one unit: every member calls, all get the result; barriers
+/// Group:   every member calls, all get the result; barriers of the units, which all do the same
 /// Cost:    one read of the list by each of its keys
-struct by_pairs {
-  static constexpr std::uint32_t most = 256;
+struct by_rank {
+  static constexpr std::uint32_t most = radix;  // keys
 
-  template <group G, class List, measure M, measure K, class W, class X>
-  __host__ __device__ static found<W, X> find(G const& g, List const& list, M const&, W target,
-                                              K const& k, W above, X beyond) {
-    constexpr bool alike = std::same_as<M, K>;
-    constexpr std::uint32_t parts =
-        G::threads >= 2 * most ? (G::threads >= 4 * most ? 4 : 2) : 1;  // members a key
-
-    std::uint64_t* const weights = g.weights();
-    g.sync();
-    for (std::uint32_t i = g.rank(); i < list.length; i += g.size())
-      weights[i] = k.weigh(list.keys[i]);
-    g.tell_result(found<W, X>{{List::lowest, above, 0}, 0}, g.rank() == 0);
-    g.sync();
-    for (std::uint32_t first = 0; first < list.length; first += G::threads / parts) {
-      std::uint32_t const i = first + g.rank() / parts;
-      std::uint32_t const key = i < list.length ? list.keys[i] : 0;
-      std::uint32_t over = 0, level = 0, earlier = 0;
-      std::uint64_t heavier = 0, tied = 0;  // by k
-      for (std::uint32_t j = g.rank() % parts; j < list.length; j += parts) {
-        std::uint32_t const other = list.keys[j];
-        over += other > key;
-        level += other == key;
-        earlier += other == key && j < i;
-        if constexpr (!std::same_as<K, nothing>) {
-          heavier += other > key ? weights[j] : 0;
-          tied += other == key ? weights[j] : 0;
-        }
+  /// keys: [n] and 16 zeros, aligned to 16 bytes. above, beyond: what lies over them, by m and by k.
+  template <group G, measure M, measure K, class W, class X>
+  __host__ __device__ static found<W, X> find(G const& g, std::uint32_t const* keys,
+                                              std::uint32_t n, M const& m, W target, K const& k,
+                                              W above, X beyond, std::uint32_t lowest) {
+    static_assert(G::threads >= most);
+    struct alignas(16) four {
+      std::uint32_t key[4];
+    };
+    sorted_list& sorted = g.sorted();
+    std::uint32_t const i = g.unit_rank(), own = i < n ? keys[i] : 0;
+    if (i < most) sorted.alike[i] = 0;
+    g.sync_unit();
+    if (i < n) {
+      // Without comparisons, whose results arrive late: of the maxima of another key with own + 1 and
+      // with own, the first is larger by one unless the other key is over own.
+      std::uint32_t before = 0;
+      for (std::uint32_t j = 0; j < n; j += 16) {
+        four x[4];
+        unrolled<4>(
+            [&](std::uint32_t u) { x[u] = *reinterpret_cast<four const*>(keys + j + 4 * u); });
+        std::uint32_t with_next = 0, with_own = 0;
+        unrolled<16>([&](std::uint32_t e) {
+          std::uint32_t const other = x[e / 4].key[e % 4];
+          with_next += other > own + 1 ? other : own + 1;
+          with_own += other > own ? other : own;
+        });
+        before += 16 - (with_next - with_own);
       }
-      over = g.template sum_of<parts>(over);
-      level = g.template sum_of<parts>(level);
-      earlier = g.template sum_of<parts>(earlier);
-      if constexpr (!std::same_as<K, nothing>) {
-        heavier = g.template sum_of<parts>(heavier);
-        tied = g.template sum_of<parts>(tied);
-      }
-      W const before = above + static_cast<W>(alike ? heavier : over);
-      W const at = static_cast<W>(alike ? tied : level);
-      bool const here = i < list.length && g.rank() % parts == 0 && earlier == 0 &&
-                        before < target && at >= target - before;
-      g.tell_result(found<W, X>{{key, before, at}, static_cast<X>(beyond + heavier + tied)}, here);
+      sorted.key[before + g.increment(sorted.alike[before])] = own;
     }
-    return g.template result<found<W, X>>();
+    g.sync_unit();
+    std::uint32_t const key = i < n ? sorted.key[i] : 0;
+    W const weight = i < n ? m.weigh(key) : W{0}, wanted = target - above;
+    W before, total;
+    std::uint32_t pivot;
+    if constexpr (std::same_as<M, count>) {
+      before = i, total = n;
+      if (total < wanted) return {{lowest, above + total, 0}, beyond};
+      pivot = sorted.key[wanted - 1];
+    } else {
+      auto const scan = g.scan_unit(weight);
+      before = scan.before, total = scan.total;
+      if (total < wanted)
+        return {{lowest, static_cast<W>(above + total), 0}, static_cast<X>(beyond + total)};
+      if (before < wanted && weight >= wanted - before) sorted.pivot = key;
+      g.sync_unit();
+      pivot = sorted.pivot;
+    }
+    if (i < n && key == pivot) {
+      if (i == 0 || sorted.key[i - 1] != pivot) sorted.first = before;
+      if (i + 1 == n || sorted.key[i + 1] != pivot) sorted.last = before + weight;
+    }
+    if constexpr (std::same_as<M, K> || std::same_as<K, nothing>)
+      g.sync_unit();
+    else
+      beyond += g.sum_unit(k.weigh(key, i < n && key >= pivot));
+    W const first = static_cast<W>(sorted.first), end = static_cast<W>(sorted.last);
+    if constexpr (std::same_as<M, K>) beyond += end;
+    return {{pivot, static_cast<W>(above + first), static_cast<W>(end - first)}, beyond};
   }
 };
+
+/// Lists all keys from `low` up, and where they are: few.
+template <group G, element T, domain D>
+__host__ __device__ void hold(G const& g, tiled<T, D>& r, std::uint32_t low) {
+  r.held = low;
+  sweep_from(g, r, low, [&](std::uint32_t i, T x) {
+    std::uint32_t const over = r.over(low, x);
+    if (over > r.highest - low) return;
+    std::uint32_t const to = g.slot();
+    r.record.list[to] = low + over;
+    g.where()[to] = i;
+  });
+}
+
+/// Lists the keys of a bracket, of which the counts say that there is room for all. Returns what a
+/// member has seen to lie above it, by k.
+template <group G, element T, domain D, measure K, class W>
+__host__ __device__ typename K::weight list(G const& g, tiled<T, D> const& r, K const& k,
+                                            bracket<W> in, bool none) {
+  constexpr std::uint32_t n = pack<T>::size, deep = together<T>;
+  typename K::weight beyond = 0;
+  std::uint32_t const span = in.last - in.low, reach = r.highest - in.low;
+  auto const see = [&](T x) {  // whether to list it
+    std::uint32_t const over = r.over(in.low, x);
+    bool const higher = over > span && over <= reach;
+    T const counting = higher ? x : from_bits<T>(0);  // no branch: the sums of many overlap
+    beyond += k.weigh_value(counting, higher);
+    return over <= span && !none;
+  };
+  visit_from<deep>(g, r, in.low, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
+    std::uint32_t listed = 0;  // a bit an element
+    unrolled<deep>([&](std::uint32_t u) {
+      if (at[u] < r.share)
+        unrolled<n>(
+            [&](std::uint32_t e) { listed |= std::uint32_t{see(x[u].at[e])} << (u * n + e); });
+    });
+    std::uint32_t to = g.slot(static_cast<std::uint32_t>(cuda::std::popcount(listed)));
+    if (listed == 0) return;
+    unrolled<deep>([&](std::uint32_t u) {
+      unrolled<n>([&](std::uint32_t e) {
+        if (listed >> (u * n + e) & 1) r.record.list[to++] = in.low + r.over(in.low, x[u].at[e]);
+      });
+    });
+  });
+  r.singles(g, [&](std::uint32_t i) {
+    T const x = r.data[i];
+    if (see(x)) r.record.list[g.slot()] = in.low + r.over(in.low, x);
+  });
+  return beyond;
+}
 
 /// Finds the pivot in a surveyed row: a bracket, one look, a short list.
 ///
 /// Group:   every member calls, all get the result; barriers
-/// Cost:    one visit of the tiles that reach the bracket, one more for each 10 bits by which its
+/// Cost:    one visit of the tiles that reach the bracket, one more for each 8 bits by which its
 ///          keys are too many, two more for each guess that was wrong
 template <group G, element T, domain D, measure M, measure K>
-__host__ __device__ auto find(G const& g, tiled<T, D> const& r, M const& m,
-                              typename M::weight target, K const& k) {
+__host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M::weight target,
+                              K const& k) {
   using W = typename M::weight;
   using X = typename K::weight;
   static_assert(sizeof(W) <= 8 && sizeof(X) <= 8);
   constexpr bool alike = std::same_as<M, K>, counted = std::same_as<M, count>;
   static_assert(alike || counted, "a mass is what is kept, or nothing is looked for by mass");
-  constexpr std::uint32_t n = pack<T>::size, deep = together<T>, unknown = ~0u;
-  std::uint32_t* const list = r.record.list;
-  W sum = 0;
-  if constexpr (!counted) sum = m.target(r.sum);
-  bracket<W> in =
-      narrowed(g, r, m, target, division{r.lowest, r.highest, r.bin_bits, r.bins}, W{0}, sum);
-  if (counted && in.n == 0) return found<W, X>{{r.lowest, in.above, 0}, 0};
-  if (D != domain::logits && in.low == r.lowest && r.record.counts[r.minus] != 0)
+  constexpr std::uint32_t unknown = ~0u;
+  constexpr std::uint32_t room = tile_record::room;
+  std::uint32_t const first = r.lowest + (r.window << r.bin_bits);
+  std::uint32_t const window = (radix << r.bin_bits) - 1;
+  std::uint32_t const last = r.highest - first < window ? r.highest : first + window;
+  bool const minus = D != domain::logits && g.totals()[radix] != 0;
+  bracket<W> in = narrowed(g, m, target, division{first, last, r.bin_bits}, W{0}, true);
+  if (counted && in.n == 0) {  // not in these bins
+    if (r.window == 0) return found<W, X>{{r.lowest, in.above, 0}, 0};
     return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
+  }
+  if (minus && in.low == r.lowest)  // -0 is no number of bits over 0
+    return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
+  if (r.background && in.reaching <= r.length / 64) fill(g, r, r.share);
+  bool const few = in.reaching <= by_rank::most;  // then all of them are listed
+  if (few) in = {{in.low, r.highest, 0}, in.reaching, in.reaching};
   std::uint32_t lowest = r.lowest, highest = r.highest;  // between these is the pivot
   for (int attempt = 0; attempt < 4; ++attempt) {
     X beyond = 0;  // what lies above the bracket, by k
     bool single = false;
-    while (in.n > r.record.room && in.last > in.low) {
+    while (in.n > room && in.last > in.low) {
       auto const z = zoomed(g, r, m, target, k, in);
       in = z.in;
       beyond = z.beyond;
@@ -222,11 +309,11 @@ __host__ __device__ auto find(G const& g, tiled<T, D> const& r, M const& m,
     }
     if (in.above >= target) {  // a wrong guess, too low
       lowest = in.last + 1;
-      in = {{lowest, highest, 0}, unknown};
+      in = {{lowest, highest, 0}, unknown, unknown};
       continue;
     }
     if (in.n == unknown) break;
-    bool const tied = in.n > r.record.room;  // at a key
+    bool const tied = in.n > room;  // at a key
     auto const at_key = [&](W over) {
       return found<W, X>{{in.low, over, static_cast<W>(in.n * m.weigh(in.low))},
                          static_cast<X>(beyond + in.n * k.weigh(in.low))};
@@ -239,60 +326,37 @@ __host__ __device__ auto find(G const& g, tiled<T, D> const& r, M const& m,
     if (attempt > 0) {
       g.sync();
       g.restart();
-      g.sync();
+      g.sync_unit();
     }
-    std::uint32_t const span = in.last - in.low, reach = r.highest - in.low;
-    auto const see = [&](T x) {  // whether to list it
-      std::uint32_t const over = r.over(in.low, x);
-      bool const higher = over > span && over <= reach;
-      T const counting = higher ? x : from_bits<T>(0);  // no branch: the sums of many overlap
-      beyond += k.weigh_value(counting, higher);
-      return over <= span && !tied;
-    };
-    visit_from(g, r, in.low, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
-      std::uint32_t listed = 0;  // a bit an element
-      unrolled<deep>([&](std::uint32_t u) {
-        if (at[u] < r.share)
-          unrolled<n>(
-              [&](std::uint32_t e) { listed |= std::uint32_t{see(x[u].at[e])} << (u * n + e); });
-      });
-      // The counts say that there is room for all.
-      std::uint32_t* to = list + g.slot(static_cast<std::uint32_t>(cuda::std::popcount(listed)));
-      if (listed == 0) return;
-      unrolled<deep>([&](std::uint32_t u) {
-        unrolled<n>([&](std::uint32_t e) {
-          if (listed >> (u * n + e) & 1) g.first_unit(*to++) = in.low + r.over(in.low, x[u].at[e]);
-        });
-      });
-    });
-    r.singles(g, [&](std::uint32_t i) {
-      T const x = r.data[i];
-      if (see(x)) g.first_unit(list[g.slot()]) = in.low + r.over(in.low, x);
-    });
-    if constexpr (!std::same_as<K, nothing>) g.tally(1, beyond);
-    g.sync();
-    std::uint32_t const length = g.slots();
-    beyond = static_cast<X>(g.tallied(1));
+    if (few && attempt == 0)
+      hold(g, r, in.low);
+    else
+      r.held = ~0u, beyond = list(g, r, k, in, tied);
+    auto const all = g.pool(r.record.list, beyond, !std::same_as<K, nothing> && r.held != in.low);
+    beyond = all.sum;
     W const above = counted ? in.above : static_cast<W>(beyond);
     if (above >= target) {  // a wrong guess, too low
       lowest = in.last + 1;
-      in = {{lowest, highest, 0}, unknown};
+      in = {{lowest, highest, 0}, unknown, unknown};
       continue;
     }
     found<W, X> f;
+    bool sorted = false;
+    if constexpr (G::threads >= by_rank::most) sorted = !tied && all.n <= by_rank::most;
     if (tied) {
       f = at_key(above);
-      g.sync();  // no unit leaves while another reads what it has added up
+    } else if (sorted) {
+      if constexpr (G::threads >= by_rank::most)
+        f = by_rank::find(g, r.record.list, all.n, m, target, k, above, beyond, r.lowest);
     } else {
-      f = g.by_one_unit([&](auto const& u) {
-        listed<T, D> const keys{list, length};
-        if (length <= by_pairs::most) {
-          auto const pair = by_pairs::find(u, keys, m, target, k, above, beyond);
-          if (pair.at.reached() || in.low != r.lowest) return pair;
-        }
-        pivot<W> const p = descend(u, keys, m, target, range<W>{in.low, in.last, above});
-        return found<W, X>{p, static_cast<X>(beyond + kept_measure(u, keys, k, p.key))};
-      });
+      auto const& u = g.by_unit();
+      listed<T, D> const in_range{r.record.list, all.n};
+      f.at = descend(u, in_range, m, target, range<W>{in.low, in.last, above});
+      if constexpr (alike)
+        f.kept = f.at.above + f.at.at;
+      else
+        f.kept = static_cast<X>(beyond + kept_measure(u, in_range, k, f.at.key));
+      g.sync_unit();
     }
     if (f.at.reached() && f.at.at >= target - f.at.above) return f;
     if (in.low == r.lowest) {  // the target is out of reach
@@ -301,7 +365,7 @@ __host__ __device__ auto find(G const& g, tiled<T, D> const& r, M const& m,
     }
     if (in.low == lowest) break;
     highest = in.low - 1;  // a wrong guess, too high
-    in = {{lowest, highest, 0}, unknown};
+    in = {{lowest, highest, 0}, unknown, unknown};
   }
   return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
 }

@@ -1,7 +1,8 @@
 #pragma once
 // The groups of the device: warp, block and cluster. One class, team, is all three: the collectives of
 // the contract, and what tiles.hpp asks for on top of them. What concerns a row's tiles is a unit's own
-// affair; what all units share, the counts of the list's slots and the list itself, lies in the first.
+// affair: its share of the row, its list, its slots. Units exchange counts and short lists, and then
+// all do the same.
 
 #include <nv/target>
 
@@ -17,92 +18,77 @@ class team : public collectives<Scope> {
   using base::s;
 
  public:
-  using base::base, base::threads, base::units, base::unit, base::cross;
-  using one_unit = team<typename Scope::one_unit>;
+  using base::base, base::threads, base::most_units, base::unit, base::units, base::cross;
 
   __host__ __device__ std::uint32_t unit_rank() const {
     NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return Scope::rank();), (return 0;))
   }
   __host__ __device__ void sync() const { NV_IF_TARGET(NV_IS_DEVICE, (base::sync_all();)) }
-  __host__ __device__ void increment(std::uint32_t& x) const {
-    NV_IF_TARGET(NV_IS_DEVICE, (atomicAdd(&x, 1u);))
+  __host__ __device__ void sync_unit() const { NV_IF_TARGET(NV_IS_DEVICE, (Scope::sync();)) }
+  __host__ __device__ std::uint32_t increment(std::uint32_t& x) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return atomicAdd(&x, 1u);), (return x++;))
   }
   __host__ __device__ void mark(std::uint32_t& x, std::uint32_t bits) const {
     NV_IF_TARGET(NV_IS_DEVICE, (atomicOr(&x, bits);))
   }
-  template <std::uint32_t Bins>
-  __host__ __device__ void merge(std::uint32_t* counts) const {
-    NV_IF_TARGET(NV_IS_DEVICE, (merge_units<Bins>(counts);))
+  __host__ __device__ void clear_totals() const {
+    NV_IF_TARGET(NV_IS_DEVICE, (for (std::uint32_t d = Scope::rank(); d < radix + 4; d += threads)
+                                    s.totals[d] = 0;))
   }
-  /// cross, of whatever has a weight for each of so many bins, by each unit for itself: they are to
-  /// agree about all bins, as after merge.
-  template <std::uint32_t Bins, class F, class W>
-  __host__ __device__ crossing<W> cross(F bin, W target) const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::template cross_unit<Bins>(bin, target);),
-                      (return {0, target, 0};))
+  __host__ __device__ void add_up(std::uint32_t const* counts, std::uint32_t const* odd) const {
+    NV_IF_TARGET(NV_IS_DEVICE, (add_units_up(counts, odd);))
+  }
+  __host__ __device__ std::uint32_t const* totals() const { return s.totals; }
+  template <class F, class Target>
+  __host__ __device__ auto cross_bins(F bin, Target target) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::template cross_unit<false>(bin, target);),
+                      (return crossing<decltype(bin(0u))>{};))
   }
   template <class W>
-  __host__ __device__ W unit_sum(W x) const {
+  __host__ __device__ W sum_unit(W x) const {
     NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::reduce_unit(x, cuda::std::plus<>{});),
                       (return x;))
   }
-  __host__ __device__ std::uint32_t unit_max(std::uint32_t x) const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::reduce_unit(x, cuda::maximum<>{});), (return x;))
+  template <class W>
+  __host__ __device__ scanned<W> scan_unit(W x) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::scan_unit(x);), (return {W{0}, x};))
   }
-  /// No slots taken, nothing added up: seen after the next barrier.
   __host__ __device__ void restart() const {
-    NV_IF_TARGET(NV_IS_DEVICE, (if (Scope::rank() == 0) {
-                   s.slots = 0;
-                   s.tally[0] = s.tally[1] = 0;
-                 }))
+    NV_IF_TARGET(NV_IS_DEVICE, (if (Scope::rank() == 0) s.slots = 0;))
   }
   __host__ __device__ std::uint32_t slot() const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return atomicAdd(&first_unit(s.slots), 1u);), (return 0;))
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return atomicAdd(&s.slots, 1u);), (return 0;))
   }
-  /// By a whole warp: so many slots in a row for each member.
   __host__ __device__ std::uint32_t slot(std::uint32_t n) const {
     NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return slot_of_warp(n);), (return 0;))
   }
-  __host__ __device__ std::uint32_t slots() const { return first_unit(s.slots); }
-  /// Tells all units a number of this one's: seen after the next barrier.
-  __host__ __device__ void tell(float x) const { NV_IF_TARGET(NV_IS_DEVICE, (tell_units(x);)) }
-  __host__ __device__ float told() const {
-    float total = 0;
-    for (std::uint32_t u = 0; u < units; ++u) total += s.number[u];
-    return total;
-  }
-  __host__ __device__ std::uint64_t* weights() const { return s.weights; }
-  /// By a single unit: one member gives a result that all get.
-  template <class R>
-  __host__ __device__ void tell_result(R const& x, bool mine) const {
-    if (mine) *reinterpret_cast<R*>(s.told) = x;
-  }
-  template <class R>
-  __host__ __device__ R result() const {
-    sync();
-    return *reinterpret_cast<R const*>(s.told);
-  }
-  /// Sum over some neighbours, a power of two up to a warp.
-  template <std::uint32_t N, class W>
-  __host__ __device__ W sum_of(W x) const {
-    NV_IF_TARGET(NV_IS_DEVICE, (for (std::uint32_t step = 1; step < N; step *= 2) x +=
-                                __shfl_xor_sync(~0u, x, step);))
-    return x;
-  }
+  __host__ __device__ std::uint32_t slots() const { return s.slots; }
+  __host__ __device__ std::uint32_t* where() const { return s.where; }
+  __host__ __device__ auto& sorted() const { return s.sorted; }
   template <class W>
-  __host__ __device__ void tally(int i, W x) const {
-    NV_IF_TARGET(NV_IS_DEVICE,
-                 (x = base::reduce_warp(x, cuda::std::plus<>{}); if (Scope::rank() % 32 == 0)
-                      atomicAdd(&first_unit(s.tally[i]), static_cast<unsigned long long>(x));))
+  __host__ __device__ pooled<W> pool(std::uint32_t* list, W x, bool sums) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return pool_units(list, x, sums);), (return {0, x};))
   }
-  __host__ __device__ std::uint64_t tallied(int i) const { return first_unit(s.tally[i]); }
-  /// An object in the shared memory of unit 0 instead of the unit's own.
-  template <class X>
-  __host__ __device__ X& first_unit(X& own) const {
-    if constexpr (units > 1)
-      return Scope::in_unit(own, 0);
-    else
-      return own;
+  __host__ __device__ auto by_unit() const {
+    return team<typename Scope::one_unit>(
+        static_cast<typename team<typename Scope::one_unit>::scratch&>(s));
+  }
+  template <class P>
+  __host__ __device__ void blank_zeros(P* zeros, std::uint32_t n) const {
+    NV_IF_TARGET(NV_PROVIDES_SM_90,
+                 (for (std::uint32_t i = Scope::rank(); i < n; i += threads) zeros[i] = P{};
+                  asm volatile("fence.proxy.async.shared::cta;" ::
+                                   : "memory");))
+  }
+  template <class P>
+  __host__ __device__ void fill(P* to, std::uint32_t packs, P const* zeros, std::uint32_t n) const {
+    NV_IF_TARGET(NV_IS_DEVICE, (fill_unit(to, packs, zeros, n);))
+  }
+  __host__ __device__ void filled() const {
+    NV_IF_TARGET(NV_PROVIDES_SM_90,
+                 (if (Scope::rank() == 0) asm volatile("cp.async.bulk.wait_group 0;" ::
+                                                           : "memory");))
+    NV_IF_TARGET(NV_IS_DEVICE, (Scope::sync();))
   }
   /// most[u] of four neighbours each: calls f(u, the largest of them) once for each u.
   template <class F>
@@ -113,18 +99,6 @@ class team : public collectives<Scope> {
   __host__ __device__ void visit(std::uint16_t const* most, std::uint32_t tiles, std::uint32_t mark,
                                  F f) const {
     NV_IF_TARGET(NV_IS_DEVICE, (visit_tiles(most, tiles, mark, f);))
-  }
-  /// f(u) by unit 0 as a group u of its own: its result, in all.
-  template <class F>
-  __host__ __device__ auto by_one_unit(F f) const {
-    if constexpr (units == 1) {
-      return f(*this);
-    } else {
-      using result = decltype(f(serial{}));
-      static_assert(sizeof(result) <= sizeof(s.told));
-      NV_IF_TARGET(NV_IS_DEVICE, (tell_all<result>(f);))
-      return *reinterpret_cast<result const*>(s.told);
-    }
   }
 
  private:
@@ -185,52 +159,76 @@ class team : public collectives<Scope> {
 
   __device__ std::uint32_t slot_of_warp(std::uint32_t n) const {
     if (!__any_sync(~0u, n != 0)) return 0;
-    typename cub::WarpScan<std::uint32_t>::TempStorage none;  // a whole warp needs none
-    std::uint32_t before, total, first = 0;
-    cub::WarpScan<std::uint32_t>(none).ExclusiveSum(n, before, total);
-    if (Scope::rank() % 32 == 0) first = atomicAdd(&first_unit(s.slots), total);
+    auto const [before, total] = base::scan_warp(n);
+    std::uint32_t first = 0;
+    if (Scope::rank() % 32 == 0) first = atomicAdd(&s.slots, total);
     return __shfl_sync(~0u, first, 0) + before;
   }
 
-  __device__ void tell_units(float x) const {
-    if constexpr (units == 1) {
-      if (Scope::rank() == 0) s.number[0] = x;
-    } else if (Scope::rank() < units) {
-      Scope::in_unit(s.number, Scope::rank())[unit()] = x;
+  __device__ void add_units_up(std::uint32_t const* counts, std::uint32_t const* odd) const {
+    constexpr std::uint32_t deep = 4;
+    for (std::uint32_t i = Scope::rank(); i < radix * units(); i += deep * threads) {
+      std::uint32_t x[deep];
+      unrolled<deep>([&](std::uint32_t e) {
+        std::uint32_t const j = i + e * threads;
+        x[e] = j < radix * units() ? base::of_unit(counts[j % radix], j / radix) : 0;
+      });
+      unrolled<deep>([&](std::uint32_t e) {
+        if (x[e]) atomicAdd(&s.totals[(i + e * threads) % radix], x[e]);
+      });
     }
+    if (odd && Scope::rank() < units())
+      atomicAdd(&s.totals[radix], base::of_unit(*odd, Scope::rank()));
+    Scope::sync();
   }
 
-  template <class R, class F>
-  __device__ void tell_all(F const& f) const {
-    base::sync_all();
-    if (unit() == 0) {
-      R const result = f(one_unit(reinterpret_cast<typename one_unit::scratch&>(s)));
-      Scope::sync();  // all have read what they told one another
-      if (Scope::rank() < units)
-        *reinterpret_cast<R*>(Scope::in_unit(s.told, Scope::rank())) = result;
-    }
-    base::sync_all();
-  }
-
-  /// Adds counts up over all units: each unit does a slice, for all.
-  template <std::uint32_t Bins>
-  __device__ void merge_units(std::uint32_t* counts) const {
-    base::sync_all();
-    if constexpr (units > 1) {
-      constexpr std::uint32_t slice = (Bins + units - 1) / units;
-      for (std::uint32_t i = Scope::rank(); i < slice && unit() * slice + i < Bins; i += threads) {
-        std::uint32_t const d = unit() * slice + i;
-        std::uint32_t part[units], total = 0;
-        unrolled<units>([&](std::uint32_t u) { part[u] = (&Scope::in_unit(*counts, u))[d]; });
-        unrolled<units>([&](std::uint32_t u) { total += part[u]; });
-        unrolled<units>([&](std::uint32_t u) { (&Scope::in_unit(*counts, u))[d] = total; });
+  template <class W>
+  __device__ pooled<W> pool_units(std::uint32_t* list, W x, bool sums) const {
+    W sum = 0;
+    if (sums)
+      sum = base::reduce_unit(x, cuda::std::plus<>{});
+    else
+      Scope::sync();
+    std::uint32_t const mine = s.slots;
+    std::uint32_t n = mine;
+    if constexpr (most_units > 1)
+      if (units() > 1) {
+        uint128 const told = base::exchange(uint128{mine} << 64 | sum);
+        if (sums) sum = base::reduce_warp(static_cast<W>(told), cuda::std::plus<>{});
+        auto const here = static_cast<std::uint32_t>(told >> 64);
+        auto const [before, total] = base::scan_warp(here);
+        n = total;
+        std::uint32_t const lane = Scope::rank() % 32;  // a warp copies the list of a unit
+        for (std::uint32_t u = Scope::rank() / 32; u < units(); u += base::warps) {
+          std::uint32_t const length = __shfl_sync(~0u, here, u),
+                              to = __shfl_sync(~0u, before, u) + (u < unit() ? mine : 0);
+          if (u != unit())
+            for (std::uint32_t i = lane; i < length; i += 32)
+              list[to + i] = base::of_unit(list[i], u);
+        }
       }
-      base::sync_all();
-    }
+    if (Scope::rank() < 16 && n <= radix) list[n + Scope::rank()] = 0;
+    Scope::sync();
+    return {n, sum};
+  }
+
+  template <class P>
+  __device__ void fill_unit(P* to, std::uint32_t packs, P const* zeros, std::uint32_t n) const {
+    NV_IF_ELSE_TARGET(
+        NV_PROVIDES_SM_90,
+        (if (Scope::rank() != 0) return; for (std::uint32_t i = 0; i < packs; i += n) asm volatile(
+             "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(
+                 __cvta_generic_to_global(to + i)),
+             "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(zeros))),
+             "r"(static_cast<std::uint32_t>(sizeof(P) * (packs - i < n ? packs - i : n)))
+             : "memory");
+         asm volatile("cp.async.bulk.commit_group;" ::
+                          : "memory");),
+        (for (std::uint32_t i = Scope::rank(); i < packs; i += threads) to[i] = P{};))
   }
 };
 
-/// A warp, a block of Threads threads, a cluster of Blocks such blocks (sm_90 and newer).
+/// A warp, a block of Threads threads, a cluster of up to Blocks such blocks (one before sm_90).
 using warp = team<warp_scope>;
 template <std::uint32_t Threads>
 using block = team<block_scope<Threads>>;

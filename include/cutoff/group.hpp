@@ -5,13 +5,16 @@
 // The contract of every group g:
 //  1. Members are numbered rank() in [0, size()); a sweep deals the row out by these numbers.
 //  2. sum, max, scan, clear and cross are collective: all members call them, in the same order,
-//     and all get the result. All but clear are barriers too: what a member wrote before is seen
-//     after, and what it had to read it has read.
+//     and all get the result. All but clear are barriers too: what a member had to read it has read,
+//     and what it wrote to the shared memory of its block is seen by all. Of what it wrote to global
+//     memory only its own block can be sure.
 //  3. add, increment and slot are not collective: any member adds to a histogram between a clear
 //     and the next cross, and takes slots between a restart, a barrier, and the next barrier.
 //  4. Scratch belongs to the caller, one per group. The group's next collective may use it at once;
 //     for anything else it is free after a barrier of the caller's.
-//  5. Sums are of unsigned integers, so no result depends on the number or order of the members.
+//  5. Members leave together: the last thing that a cluster does is sync(), since no block may end
+//     whose memory another one still reads.
+//  6. Sums are of unsigned integers, so no result depends on the number or order of the members.
 
 #include <nv/target>
 
@@ -46,6 +49,19 @@ struct crossing {
   W above, at;
 };
 
+/// Length of a list, and a sum.
+template <class W>
+struct pooled {
+  std::uint32_t n;
+  W sum;
+};
+
+/// A short list of keys in descending order, and what one member tells the others of it.
+struct sorted_list {
+  std::uint32_t key[radix], alike[radix], pivot;
+  std::uint64_t first, last;
+};
+
 template <class G>
 concept group = requires(G const g, std::uint32_t n,
                          typename G::template histogram<std::uint32_t> h) {
@@ -57,22 +73,6 @@ concept group = requires(G const g, std::uint32_t n,
   g.clear(h);
   g.add(h, n, n);
   { g.cross(h, n) } -> std::same_as<crossing<std::uint32_t>>;
-};
-
-/// A group that can keep a record of tiles (tiles.hpp). Units share memory: a warp, a block, a
-/// cluster's block.
-template <class G>
-concept tiling_group = group<G> && requires(G const g, std::uint32_t n, std::uint32_t (&four)[4]) {
-  { g.unit() } -> std::same_as<std::uint32_t>;
-  { g.unit_rank() } -> std::same_as<std::uint32_t>;
-  g.sync();                                      // collective, a barrier
-  g.increment(n);                                // of shared memory
-  g.template merge<1>(&n);                       // collective, a barrier: counts of all units
-  g.restart();                                   // before a barrier and then:
-  { g.slot() } -> std::same_as<std::uint32_t>;   // 0, 1, ... to whoever asks
-  g.tally(0, n);                                 // by warps: to be added up
-  { g.slots() } -> std::same_as<std::uint32_t>;  // after a barrier: how many were taken
-  g.tile_maxima(four, static_cast<void (*)(std::uint32_t, std::uint32_t)>(nullptr));
 };
 
 /// The group of one thread, on the host or on the device.
@@ -106,78 +106,92 @@ struct serial {
   }
   template <class W>
   __host__ __device__ crossing<W> cross(histogram<W>& h, W target) const {
-    return cross<radix>([&](std::uint32_t d) { return h.bin[d]; }, target);
-  }
-  /// cross, of whatever has a weight for each of so many bins. The target is at least 1.
-  template <std::uint32_t Bins, class F, class W>
-  __host__ __device__ crossing<W> cross(F bin, W target) const {
-    NV_IF_TARGET(NV_IS_HOST, (assert(target != 0);))
-    W above = 0;
-    for (std::uint32_t d = Bins; d-- > 0; above += bin(d))  // above = sum of bins over d
-      if (bin(d) >= target - above) return {d, above, bin(d)};
-    return {0, above, 0};
+    return cross_bins([&](std::uint32_t d) { return h.bin[d]; }, [&](W) { return target; });
   }
 
-  static constexpr std::uint32_t threads = 1, units = 1;
+  // What a record of tiles (tiles.hpp) asks for on top. Members that share memory are a unit: a warp,
+  // a block, a cluster's block. Each unit has a share of the row, and a list, slots and totals of
+  // its own.
+  static constexpr std::uint32_t threads = 1;  // of a unit
+  __host__ __device__ std::uint32_t units() const { return 1; }
   __host__ __device__ std::uint32_t unit() const { return 0; }
   __host__ __device__ std::uint32_t unit_rank() const { return 0; }
+  /// Barriers of all, and of the unit.
   __host__ __device__ void sync() const {}
-  __host__ __device__ void increment(std::uint32_t& x) const { ++x; }
+  __host__ __device__ void sync_unit() const {}
+  /// By any member, of the unit's shared memory.
+  __host__ __device__ std::uint32_t increment(std::uint32_t& x) const { return x++; }
   __host__ __device__ void mark(std::uint32_t& x, std::uint32_t bits) const { x |= bits; }
-  template <std::uint32_t Bins>
-  __host__ __device__ void merge(std::uint32_t*) const {}
+  /// totals()[d] = counts[d], d < radix, added up over all units; totals()[radix] = *odd, where there
+  /// is one. Words of shared memory, counts aligned to 16 bytes; after clear_totals and a barrier of
+  /// all. A barrier of the unit at the end: all have to meet before one changes its counts.
+  __host__ __device__ void clear_totals() const {}
+  __host__ __device__ void add_up(std::uint32_t const* counts, std::uint32_t const* odd) const {
+    for (std::uint32_t d = 0; d < radix; ++d) total[d] = counts[d];
+    total[radix] = odd ? *odd : 0;
+  }
+  __host__ __device__ std::uint32_t const* totals() const { return total; }
+  /// cross and sum by each unit for itself, of weights bin(d) that all units agree about; the target
+  /// is a function of their total.
+  template <class F, class Target>
+  __host__ __device__ auto cross_bins(F bin, Target aim) const {
+    using W = decltype(bin(0u));
+    W all = 0;
+    for (std::uint32_t d = 0; d < radix; ++d) all += bin(d);
+    W const target = aim(all);
+    NV_IF_TARGET(NV_IS_HOST, (assert(target != 0);))
+    W above = 0;
+    for (std::uint32_t d = radix; d-- > 0; above += bin(d))  // above = sum of bins over d
+      if (bin(d) >= target - above) return crossing<W>{d, above, bin(d)};
+    return crossing<W>{0, above, 0};
+  }
   template <class W>
-  __host__ __device__ W unit_sum(W x) const {
+  __host__ __device__ W sum_unit(W x) const {
     return x;
   }
-  __host__ __device__ std::uint32_t unit_max(std::uint32_t x) const { return x; }
-  __host__ __device__ void restart() const { taken = 0, total[0] = total[1] = 0; }
+  /// Slots 0, 1, ... to whoever asks, by whole warps where for several; how many, after a barrier.
+  __host__ __device__ void restart() const { taken = 0; }
   __host__ __device__ std::uint32_t slot() const { return taken++; }
   __host__ __device__ std::uint32_t slot(std::uint32_t n) const { return (taken += n) - n; }
   __host__ __device__ std::uint32_t slots() const { return taken; }
-  __host__ __device__ void tell(float x) const { number = x; }
-  __host__ __device__ float told() const { return number; }
-  __host__ __device__ std::uint64_t* weights() const { return weight; }
-  template <class R>
-  __host__ __device__ void tell_result(R const& x, bool mine) const {
-    if (mine) *reinterpret_cast<R*>(answer) = x;
+  /// Numbers [radix] for what is in the first slots.
+  __host__ __device__ std::uint32_t* where() const { return index; }
+  /// Has each unit append to its list, which fills its slots, those of all others; their length; and
+  /// if asked for the sum of x over all members. Barriers of all; all have to meet before one changes
+  /// its list. A list of at most `radix` ends with 16 zeros.
+  template <class W>
+  __host__ __device__ pooled<W> pool(std::uint32_t*, W x, bool) const {
+    return {taken, x};
   }
-  template <class R>
-  __host__ __device__ R result() const {
-    return *reinterpret_cast<R const*>(answer);
+  /// The unit as a group of its own, from a barrier of the unit to the next.
+  __host__ __device__ serial const& by_unit() const { return *this; }
+  /// Begins to write zeros to so many packs; filled() waits for it. zeros: n packs of them in shared
+  /// memory, set by blank_zeros before a barrier, from which they may be copied.
+  template <class P>
+  __host__ __device__ void blank_zeros(P*, std::uint32_t) const {}
+  template <class P>
+  __host__ __device__ void fill(P* to, std::uint32_t packs, P const*, std::uint32_t) const {
+    for (std::uint32_t i = 0; i < packs; ++i) to[i] = P{};
   }
-  template <std::uint32_t, class W>
-  __host__ __device__ W sum_of(W x) const {
-    return x;
-  }
-  __host__ __device__ void tally(int i, std::uint64_t x) const { total[i] += x; }
-  __host__ __device__ std::uint64_t tallied(int i) const { return total[i]; }
-  template <class X>
-  __host__ __device__ X& first_unit(X& own) const {
-    return own;
-  }
+  __host__ __device__ void filled() const {}
+  /// most[u] of four neighbours each: calls f(u, the largest of them) once for each u.
   template <class F>
   __host__ __device__ void tile_maxima(std::uint32_t const (&most)[4], F f) const {
     std::uint32_t largest = 0;
     for (std::uint32_t key : most) largest = key > largest ? key : largest;
     f(0, largest);
   }
+  /// Calls f(pick) for so many tiles at a time that reach the mark, pick(u) being the u-th pack of a
+  /// member, u < 4, or none: ~0. Members of a warp call together.
   template <class F>
   __host__ __device__ void visit(std::uint16_t const* most, std::uint32_t tiles, std::uint32_t mark,
                                  F f) const {
     for (std::uint32_t t = 0; t < tiles; ++t)
       if (most[t] >= mark) f([t](std::uint32_t u) { return 4 * t + u; });
   }
-  template <class F>
-  __host__ __device__ auto by_one_unit(F f) const {
-    return f(*this);
-  }
 
  private:
-  mutable std::uint32_t taken = 0;
-  mutable std::uint64_t total[2] = {}, weight[512];
-  mutable float number = 0;
-  alignas(16) mutable unsigned char answer[64];
+  mutable std::uint32_t taken = 0, total[radix + 1], index[radix];
 };
 
 static_assert(group<serial>);

@@ -177,11 +177,5 @@ __host__ __device__ std::uint32_t largest_key(G const& g, Row r) {
   return g.max(mine);
 }
 
-/// The first sweep of a row that no other will profit from.
-template <bool Sum, group G, class Row>
-__host__ __device__ std::uint32_t survey(G const& g, Row& r, typename Row::value* = nullptr) {
-  return largest_key(g, r);
-}
-
 }  // namespace v0
 }  // namespace cutoff

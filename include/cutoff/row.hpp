@@ -85,6 +85,10 @@ struct alignas(16) pack {
   T at[size];
 };
 
+/// Packs of a member that are looked at together: sixteen elements.
+template <element T>
+inline constexpr std::uint32_t together = 16 / pack<T>::size;
+
 /// Elements before the first 16-byte boundary: the head that is swept one by one.
 template <element T>
 __host__ __device__ std::uint32_t misaligned_head(T const* data, std::uint32_t length) {
@@ -98,10 +102,10 @@ __host__ __device__ std::uint32_t misaligned_head(T const* data, std::uint32_t l
 /// the elements before the first 16-byte boundary and after the last.
 ///
 /// Group:   every member calls; no barrier
-/// Cost:    one read of the row, four packs of a member in flight
+/// Cost:    one read of the row, sixteen elements of a member in flight
 template <group G, element T, domain D, class Packed, class Single>
 __host__ __device__ void deal(G const& g, row<T, D> r, Packed packed, Single single) {
-  constexpr std::uint32_t n = pack<T>::size, deep = 4;
+  constexpr std::uint32_t n = pack<T>::size, deep = together<T>;
   std::uint32_t const rank = g.rank(), size = g.size();
   std::uint32_t const head = misaligned_head(r.data, r.length);
   std::uint32_t const packs = (r.length - head) / n;
@@ -154,8 +158,8 @@ __host__ __device__ void transform(G const& g, row<T, D> r, T* out, F f) {
 }
 
 /// transform, where f gives zero for every key < from: a row that knows where others are need not
-/// look elsewhere.
-template <group G, class Row, element T, class F>
+/// look elsewhere. Seldom: it may take its time, to be short.
+template <bool Seldom, group G, class Row, element T, class F>
 __host__ __device__ void transform_from(G const& g, Row const& r, std::uint32_t, T* out, F f) {
   transform(g, r, out, f);
 }

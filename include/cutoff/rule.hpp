@@ -77,7 +77,7 @@ struct line {
 
 /// Index of the n-th of a row's entries with a key, n from 1.
 template <group G, class Row>
-__host__ __device__ std::uint32_t nth_tied(G const& g, Row r, std::uint32_t key, std::uint32_t n) {
+__host__ __device__ std::uint32_t nth_tied(G const& g, Row& r, std::uint32_t key, std::uint32_t n) {
   std::uint32_t index = 0;
   enumerate_from(
       g, r, key, [&](std::uint32_t, typename Row::value x) { return Row::key(x) == key; },
@@ -91,7 +91,7 @@ inline constexpr std::uint32_t whole_group = 0xffffffff;
 
 /// The line that drops nothing that counts.
 template <group G, class Row, measure M>
-__host__ __device__ auto no_line(G const& g, Row r, M const& m) {
+__host__ __device__ auto no_line(G const& g, Row const& r, M const& m) {
   return line<typename M::weight>{Row::lowest, whole_group, false,
                                   kept_measure(g, r, m, Row::lowest)};
 }
@@ -107,7 +107,7 @@ struct top_k {
   static constexpr bool weighs = false;
   bool valid(std::int64_t B) const { return k.serves(B) && !(k.is_scalar() && k[0] <= 0); }
 
-  /// Whether few tiles of row b will have an entry that stays, but for ties.
+  /// Whether few entries of row b stay, but for ties.
   template <class Row>
   __host__ __device__ bool keeps_few(Row const& r, std::int64_t b) const {
     return k[b] > 0 && static_cast<std::uint32_t>(k[b]) <= r.length / 64;
@@ -115,7 +115,7 @@ struct top_k {
 
   /// Draws the line in row b, and weighs what stays by m.
   template <group G, class Row, measure M>
-  __host__ __device__ auto draw(G const& g, Row r, std::int64_t b, M const& m, ties at) const {
+  __host__ __device__ auto draw(G const& g, Row& r, std::int64_t b, M const& m, ties at) const {
     std::int32_t const wanted = k[b];
     auto const target = static_cast<std::uint32_t>(wanted);
     bool const cuts = wanted > 0 && target < r.length;
@@ -151,7 +151,7 @@ struct top_p {
 
   /// Draws the line in row b, and weighs what stays by m.
   template <group G, class Row, class W>
-  __host__ __device__ auto draw(G const& g, Row r, std::int64_t b,
+  __host__ __device__ auto draw(G const& g, Row& r, std::int64_t b,
                                 mass<typename Row::value, W> const& m, ties at) const {
     // By bits: from 1 up, and NaN of either sign.
     std::uint32_t const bits = to_bits(p[b]);

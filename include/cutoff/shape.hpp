@@ -8,20 +8,18 @@
 namespace cutoff {
 inline namespace v0 {
 
-/// A launch shape: blocks of `threads`; a row has a cluster of `blocks` of them, or a block serves
-/// `rows` rows at a time, a warp each.
+/// A launch shape: so many threads a block, so many blocks a row.
 ///
-/// Shapes:  {128, 1, 4} warp; {256} and {1024} block; {512} block, {1024, 2} and {1024, 8} cluster
-///          (sm_90 and newer) with a record of tiles, as long as shared memory holds it. Masses of
-///          rows of more than 2^20 entries: {1024} and {1024, 8}, without
+/// Shapes:  {256} a block; {320, n} blocks with a record of tiles, as long as shared memory holds it;
+///          {1024, n} for rows of more than 2^20 entries, and for what needs no masses. n = 1 to 8:
+///          more than one are a cluster (sm_90 and newer)
 struct shape {
-  int threads = 0, blocks = 1, rows = 1;
+  int threads = 0, blocks = 1;
   constexpr bool operator==(shape const&) const = default;
 };
 
 inline std::string to_string(shape const& s) {
-  return std::to_string(s.threads) + " threads, " + std::to_string(s.blocks) + " blocks a row, " +
-         std::to_string(s.rows) + " rows a block";
+  return std::to_string(s.threads) + " threads, " + std::to_string(s.blocks) + " blocks a row";
 }
 
 /// What the choice needs to know of a device.
@@ -34,13 +32,15 @@ struct device {
 /// Units:   V, B from 1. Clusters are a wish: where they cannot be launched a block takes their place
 /// Source:  one H200, CUDA 13.0, 2026-11, bench/README.md
 constexpr shape shape_for(std::int64_t V, std::int64_t B, device d) {
-  if (V <= 1024) return {128, 1, 4};
   if (V <= 8192) return {256};
-  // Several blocks a row while each finds a multiprocessor of its own: two waves of clusters of 8
-  // take as long as one of 2, and three take longer.
-  if (B <= d.multiprocessors / 8) return {1024, 8};
-  if (V > 1 << 20) return {1024};
-  return B <= d.multiprocessors / 2 ? shape{1024, 2} : shape{512};
+  // Several blocks a row as long as all rows are cut at once, two blocks of 320 or one of 1024 a
+  // multiprocessor. A cluster lies within a part of the device, and so fewer than that fit: of an
+  // H200 with 132 multiprocessors 132, 79, 62, 47, 39, 32, 30 clusters of 2 to 8 blocks of 320.
+  bool const longest = V > 1 << 20;
+  std::int64_t const most = (longest ? 1 : 2) * d.multiprocessors;
+  int blocks = 8;
+  while (blocks > 1 && B * blocks > (blocks > 2 ? most * 5 / 6 : most)) --blocks;
+  return {longest ? 1024 : 320, blocks};
 }
 
 }  // namespace v0

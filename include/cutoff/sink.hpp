@@ -109,7 +109,7 @@ struct renorm {
   }
 
   template <group G, class Row, class W>
-  __host__ __device__ void write(G const& g, Row r, std::int64_t b, line<W> const& cut,
+  __host__ __device__ void write(G const& g, Row const& r, std::int64_t b, line<W> const& cut,
                                  mass<T, W> const& m) const {
     divisor const d = m.divide_by(cut.kept);
     fast_quotient const by(d);
@@ -117,13 +117,14 @@ struct renorm {
     // Zeros give zeros, whether they stay or not: they are not looked for.
     std::uint32_t const lowest = cut.key > Row::lowest ? cut.key : Row::lowest + 1;
     std::uint32_t const from = lowest - Row::lowest, span = format<T>::infinity - from;
-    if (near && cut.last == whole_group && fast_quotient::serves(to_float(from_bits<T>(from)))) {
-      transform_from(g, r, lowest, out[b], [&](std::uint32_t, T x) {
-        return to_bits(x) - from < span ? round_to<T>(by(to_float(x))) : from_bits<T>(0);
-      });
-      return;
-    }
-    transform_from(g, r, lowest, out[b], [&](std::uint32_t i, T entry) {
+    if constexpr (Row::surveyed)
+      if (near && cut.last == whole_group && fast_quotient::serves(to_float(from_bits<T>(from)))) {
+        transform_from<false>(g, r, lowest, out[b], [&](std::uint32_t, T x) {
+          return to_bits(x) - from < span ? round_to<T>(by(to_float(x))) : from_bits<T>(0);
+        });
+        return;
+      }
+    transform_from<true>(g, r, lowest, out[b], [&](std::uint32_t i, T entry) {
       std::uint32_t const key = Row::key(entry);
       if (key < lowest || !cut.keeps(key, i)) return from_bits<T>(0);
       return renormed(entry, d, by);
@@ -151,7 +152,7 @@ struct pivots {
   }
 
   template <group G, class Row, class W, class M>
-  __host__ __device__ void write(G const& g, Row, std::int64_t b, line<W> const& cut,
+  __host__ __device__ void write(G const& g, Row const&, std::int64_t b, line<W> const& cut,
                                  M const&) const {
     using f = format<T>;
     std::uint32_t const none = Row::in == domain::logits ? f::sign | f::infinity : 0;
@@ -191,7 +192,7 @@ struct gather {
   }
 
   template <group G, class Row, class W, class M>
-  __host__ __device__ void write(G const& g, Row r, std::int64_t b, line<W> const& cut,
+  __host__ __device__ void write(G const& g, Row const& r, std::int64_t b, line<W> const& cut,
                                  M const&) const {
     T* const value = values[b];              // [width]
     std::int32_t* const index = indices[b];  // [width]

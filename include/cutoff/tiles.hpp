@@ -2,13 +2,15 @@
 // One look at a row, and what it leaves behind for the next.
 //
 //  1. survey, the only sweep that reads every element, records the largest key of each tile of 64
-//     bytes and counts the keys by their top bits.
+//     bytes and counts the keys by their top bits, eight bins to a power of two.
 //  2. A pivot by count lies in the bin where the counts from the top reach the target. For a pivot
-//     by mass the counts, each weighed as the middle of its bin, give a guess of the bin.
+//     by mass the counts, each weighed as the middle of its bin, give a guess of the bin. Where so
+//     few keys reach the bin that most of the output is zeros, they are written from here on, by the
+//     bulk copy engine where there is one.
 //  3. Later looks visit only tiles that have a key in or above that range. As long as it holds more
 //     keys than the list, a look counts it by finer bins. The last look lists it, and sums what lies
 //     above: now a guess is proved, or refuted.
-//  4. A short list is finished by comparing each key with all, a long one by the same descent as
+//  4. A short list is sorted by counting before each key, a long one finished by the same descent as
 //     ever. Where a guess was wrong, the looks go on at the side where the pivot lies.
 //
 // survey is here, with what visits tiles; the rest is in find.hpp.
@@ -23,18 +25,24 @@ inline namespace v0 {
 
 /// What a row's group must lend it: shared memory of each unit.
 struct tile_record {
-  static constexpr int bin_bits = 12;
-  static constexpr std::uint32_t bins = 1u << bin_bits, room = 6144;
+  static constexpr std::uint32_t bins = 4096, room = 6144;
+  static constexpr std::uint32_t quads = 2;       // of packs that survey has in flight
+  static constexpr std::size_t blank = 32 << 10;  // bytes of zeros, for a bulk copy
 
-  std::uint32_t* list;    // [room] keys, in unit 0
+  std::uint32_t* list;    // [room] keys
   std::uint32_t* counts;  // [bins]
   std::uint16_t* most;    // [tiles] upper 16 bits of each tile's largest key
+  unsigned char* zeros;   // [blank], where the group copies in bulk
 
   /// Lays it out in memory aligned to 16 bytes.
-  __host__ __device__ explicit tile_record(std::uint32_t* memory)
-      : list(memory), counts(list + room), most(reinterpret_cast<std::uint16_t*>(counts + bins)) {}
-  static constexpr std::size_t bytes(std::uint32_t tiles) {
-    return sizeof(std::uint32_t) * (room + bins) + sizeof(std::uint16_t) * tiles;
+  __host__ __device__ tile_record(std::uint32_t* memory, std::uint32_t tiles)
+      : list(memory),
+        counts(list + room),
+        most(reinterpret_cast<std::uint16_t*>(counts + bins)),
+        zeros(reinterpret_cast<unsigned char*>(most + (tiles + 7) / 8 * 8)) {}
+  static constexpr std::size_t bytes(std::uint32_t tiles, bool bulk) {
+    return sizeof(std::uint32_t) * (room + bins) + sizeof(std::uint16_t) * ((tiles + 7) / 8 * 8) +
+           bulk * blank;
   }
 
   /// Packs of a unit, where so many share a row: whole tiles.
@@ -43,9 +51,10 @@ struct tile_record {
     return ((packs + units - 1) / units + 3) / 4 * 4;
   }
   /// Tiles of a unit, rounded up to what so many threads record at a time.
-  static constexpr std::uint32_t tiles(std::uint32_t packs, std::uint32_t units,
-                                       std::uint32_t threads) {
-    return (share(packs, units) + 4 * threads - 1) / (4 * threads) * threads;
+  __host__ __device__ static constexpr std::uint32_t tiles(std::uint32_t packs, std::uint32_t units,
+                                                           std::uint32_t threads) {
+    std::uint32_t const at_a_time = 4 * quads * threads;
+    return (share(packs, units) + at_a_time - 1) / at_a_time * quads * threads;
   }
 };
 
@@ -56,28 +65,32 @@ struct tiled : row<T, D> {
   using row<T, D>::length;
   using row<T, D>::lowest;
   static constexpr bool surveyed = true;
-  static constexpr int bin_bits = format<T>::width - tile_record::bin_bits;
+  static constexpr int bin_bits = format<T>::mantissa - 3;
   static constexpr int fold = format<T>::width - 16;  // from a key to what is recorded of it
   static constexpr std::uint32_t highest =
       lowest + (D == domain::logits ? 2 * (format<T>::sign - 1) + 1 : format<T>::infinity - 1);
   /// Bins of keys that count, from the lowest. What does not count is in bins of its own; of those
   /// the first, minus, has the smallest negative values and -0.
-  static constexpr std::uint32_t bins = ((highest - lowest) >> bin_bits) + 1, minus = 2048;
+  static constexpr std::uint32_t bins = ((highest - lowest) >> bin_bits) + 1,
+                                 minus = format<T>::sign >> bin_bits;
   static constexpr std::uint32_t used = bins > minus ? bins : minus + 1;  // those that are read
 
   tile_record record;
   std::uint32_t head, packs;   // elements before the row's first pack, packs of the row
   std::uint32_t first, share;  // of them, the unit's
-  float sum = 0;               // of what counts, about
-  bool blank = false;          // the output is zeros where nobody writes
+  std::uint32_t window = 0;    // the first of the `radix` bins up to the highest that is not empty
+  T* background = nullptr;     // an output that may be zeros before the line is known
+  bool early = false;          // it will be, for certain
+  std::uint32_t blank = 0;     // packs from the unit's first that will be zeros after G::filled
+  std::uint32_t held = ~0u;    // all keys from here up are in the unit's slots, see G::where
 
   template <class G>
-  __host__ __device__ tiled(G const& g, row<T, D> r, tile_record memory)
+  __host__ __device__ tiled(G const& g, row<T, D> r, std::uint32_t* memory)
       : row<T, D>(r),
-        record(memory),
+        record(memory, tile_record::tiles(r.length / pack<T>::size, g.units(), G::threads)),
         head(misaligned_head(data, length)),
         packs((length - head) / pack<T>::size) {
-    std::uint32_t const most = tile_record::share(packs, g.units);
+    std::uint32_t const most = tile_record::share(packs, g.units());
     first = g.unit() * most < packs ? g.unit() * most : packs;
     share = packs - first < most ? packs - first : most;
   }
@@ -109,27 +122,35 @@ struct tiled : row<T, D> {
   }
 };
 
-/// Reads a row for the first time: counts its keys, records its tiles, returns the lowest key of the
-/// bin that the largest is in. Writes zeros to an output, where one is given, for all packs.
+/// Begins to write zeros for packs of the unit up to a number.
+template <group G, element T, domain D>
+__host__ __device__ void fill(G const& g, tiled<T, D>& r, std::uint32_t packs) {
+  auto* const to = reinterpret_cast<pack<T>*>(r.background + r.index(r.blank));
+  g.fill(to, packs - r.blank, reinterpret_cast<pack<T> const*>(r.record.zeros),
+         tile_record::blank / 16);
+  r.blank = packs;
+}
+
+/// Reads a row for the first time: records its tiles, counts its keys, returns the largest. The
+/// group's totals are those of the bins from r.window on, and of the bin minus. After a barrier.
 ///
-/// Group:   every member calls, all get the result; barriers before and after
+/// Group:   every member calls, all get the result; a barrier at the end
 /// Cost:    one sweep
-template <bool Sum, group G, element T, domain D>
-__host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r, T* zeros = nullptr) {
-  constexpr std::uint32_t n = pack<T>::size, deep = 4, infinity = format<T>::infinity;
+template <group G, element T, domain D>
+__host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
+  constexpr std::uint32_t n = pack<T>::size, infinity = format<T>::infinity;
+  constexpr std::uint32_t quads = tile_record::quads, deep = 4 * quads;
   std::uint32_t* const counts = r.record.counts;
   std::uint32_t const rank = g.unit_rank();
-  g.sync();
   for (std::uint32_t d = rank; d < r.used; d += G::threads) counts[d] = 0;
+  if (r.background)
+    g.blank_zeros(reinterpret_cast<pack<T>*>(r.record.zeros), tile_record::blank / 16);
+  g.clear_totals();
   g.restart();
-  g.sync();
-  float sum = 0;  // near enough for a guess: its rounding, and so its bits, decide nothing
+  g.sync_unit();
   auto const careful = [&](T x) {
     std::uint32_t const key = r.key(x);
-    if (r.counts(key)) {
-      g.increment(counts[(key - r.lowest) >> r.bin_bits]);
-      if constexpr (Sum) sum += to_float(x);
-    }
+    if (r.counts(key)) g.increment(counts[(key - r.lowest) >> r.bin_bits]);
     return key;
   };
   auto const see = [&](pack<T> const& x) {
@@ -141,70 +162,66 @@ __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r, T* zeros = 
       });
     } else {
       // Bits instead of keys: what does not count is in bins of its own, or seen to be there.
-      float part = 0;
       unrolled<n>([&](std::uint32_t e) {
         std::uint32_t const bits = to_bits(x.at[e]);
         g.increment(counts[bits >> r.bin_bits]);
         most = bits > most ? bits : most;
-        if constexpr (Sum) part += to_float(x.at[e]);
       });
-      if (most < infinity) {
-        sum += part;
-        return most | format<T>::sign;
-      }
+      if (most < infinity) return most | format<T>::sign;
       most = 0;
       unrolled<n>([&](std::uint32_t e) {
         std::uint32_t const key = r.key(x.at[e]);
         most = key > most ? key : most;
         if (to_bits(x.at[e]) == format<T>::sign) g.increment(counts[0]);  // -0
-        if constexpr (Sum) sum += key ? to_float(x.at[e]) : 0.0f;
       });
     }
     return most;
   };
+  std::uint32_t largest = 0;
   auto const* const in = r.packed();
   for (std::uint32_t first = 0; first < r.share; first += deep * G::threads) {
     std::uint32_t const j = first + rank;
+    // Half of the row behind, so that what is left is written while the line is drawn.
+    if (r.early && first > r.share / 2) fill(g, r, first - r.share / 2);
     pack<T> x[deep];
     unrolled<deep>([&](std::uint32_t u) {
       x[u] = j + u * G::threads < r.share ? in[j + u * G::threads] : pack<T>{};
     });
-    std::uint32_t most[deep] = {};
-    unrolled<deep>([&](std::uint32_t u) {
-      if (j + u * G::threads >= r.share) return;
-      if (zeros) *reinterpret_cast<pack<T>*>(zeros + r.index(j + u * G::threads)) = pack<T>{};
-      most[u] = see(x[u]);
-    });
-    g.tile_maxima(most, [&](std::uint32_t u, std::uint32_t key) {
-      r.record.most[(first + u * G::threads) / 4 + rank / 4] =
-          static_cast<std::uint16_t>(key >> r.fold);
+    unrolled<quads>([&](std::uint32_t q) {
+      std::uint32_t const from = 4 * q;
+      std::uint32_t most[4] = {};
+      unrolled<4>([&](std::uint32_t u) {
+        if (j + (from + u) * G::threads >= r.share) return;
+        most[u] = see(x[from + u]);
+        largest = most[u] > largest ? most[u] : largest;
+      });
+      g.tile_maxima(most, [&](std::uint32_t u, std::uint32_t key) {
+        r.record.most[(first + (from + u) * G::threads) / 4 + rank / 4] =
+            static_cast<std::uint16_t>(key >> r.fold);
+      });
     });
   }
-  r.singles(g, [&](std::uint32_t i) { careful(r.data[i]); });
-  if constexpr (Sum) g.tell(g.unit_sum(sum));
-  g.template merge<tiled<T, D>::used>(counts);
-  if constexpr (Sum) r.sum = g.told();
-  std::uint32_t top = 0;
-  for (std::uint32_t d = rank; d < r.bins; d += G::threads) top = counts[d] ? d : top;
-  top = r.lowest + (g.unit_max(top) << r.bin_bits);
-  return top;
+  r.singles(g, [&](std::uint32_t i) {
+    std::uint32_t const key = careful(r.data[i]);
+    largest = key > largest ? key : largest;
+  });
+  largest = g.max(largest);
+  std::uint32_t const top = largest > r.lowest ? (largest - r.lowest) >> r.bin_bits : 0;
+  r.window = top < radix ? 0 : (top - radix + 4) / 4 * 4;
+  g.add_up(counts + r.window, D == domain::logits ? nullptr : counts + r.minus);
+  return largest;
 }
 
-/// Packs of a member that are looked at together: sixteen elements.
-template <element T>
-inline constexpr std::uint32_t together = 16 / pack<T>::size;
-
-/// Calls f(at, x) for some packs x, of which those exist whose number at[u] is < r.share: for all
+/// Calls f(at, x) for Deep packs x at a time, of which those exist whose number at[u] is < r.share: for all
 /// packs of tiles that reach a key. Members of a warp call together.
-template <group G, element T, domain D, class F>
+template <std::uint32_t Deep, group G, element T, domain D, class F>
 __host__ __device__ void visit_from(G const& g, tiled<T, D> const& r, std::uint32_t from, F f) {
-  constexpr std::uint32_t deep = together<T>;
   auto const* const in = r.packed();
   g.visit(r.record.most, r.tiles(), from >> r.fold, [&](auto const pick) {
-    for (std::uint32_t first = 0; first < 4; first += deep) {
-      pack<T> x[deep];
-      std::uint32_t at[deep];
-      unrolled<deep>([&](std::uint32_t u) {
+    for (std::uint32_t first = 0; first < 4; first += Deep) {
+      pack<T> x[Deep];
+      std::uint32_t at[Deep];
+      unrolled<Deep>([&](std::uint32_t u) {
         at[u] = pick(first + u);
         x[u] = at[u] < r.share ? in[at[u]] : pack<T>{};
       });
@@ -218,7 +235,7 @@ __host__ __device__ void visit_from(G const& g, tiled<T, D> const& r, std::uint3
 template <group G, element T, domain D, class F>
 __host__ __device__ void sweep_from(G const& g, tiled<T, D> const& r, std::uint32_t from, F f) {
   constexpr std::uint32_t n = pack<T>::size, deep = together<T>;
-  visit_from(g, r, from, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
+  visit_from<deep>(g, r, from, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
     unrolled<deep>([&](std::uint32_t u) {
       if (at[u] < r.share) unrolled<n>([&](std::uint32_t e) { f(r.index(at[u]) + e, x[u].at[e]); });
     });
@@ -245,13 +262,24 @@ __host__ __device__ void blank(G const& g, tiled<T, D> const& r, std::uint32_t f
   }
 }
 
-/// transform, where f gives zero for every key < from: tiles without another are not read.
-template <group G, element T, domain D, class F>
+/// transform, where f gives zero for every key < from: tiles without another are not read, and if the
+/// output is blank and all others are held, nothing is.
+template <bool Seldom, group G, element T, domain D, class F>
 __host__ __device__ void transform_from(G const& g, tiled<T, D> const& r, std::uint32_t from,
                                         T* out, F f) {
-  constexpr std::uint32_t n = pack<T>::size, deep = together<T>;
+  constexpr std::uint32_t n = pack<T>::size, deep = Seldom ? 1 : together<T>;
   bool const alike = r.head == misaligned_head<T>(out, r.length);
-  visit_from(g, r, from, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
+  r.singles(g, [&](std::uint32_t i) { out[i] = f(i, r.data[i]); });
+  if (r.blank) g.filled();
+  if (r.blank == r.share && r.held <= from) {
+    for (std::uint32_t s = g.unit_rank(); s < g.slots(); s += G::threads)
+      if (r.record.list[s] >= from) {
+        std::uint32_t const i = g.where()[s];
+        out[i] = f(i, from_key<T>(r.record.list[s]));
+      }
+    return;
+  }
+  visit_from<deep>(g, r, from, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
     unrolled<deep>([&](std::uint32_t u) {
       if (at[u] >= r.share) return;
       pack<T> y;
@@ -263,32 +291,32 @@ __host__ __device__ void transform_from(G const& g, tiled<T, D> const& r, std::u
         unrolled<n>([&](std::uint32_t e) { to[e] = y.at[e]; });
     });
   });
-  if (!r.blank) blank(g, r, from, out, alike);
-  r.singles(g, [&](std::uint32_t i) { out[i] = f(i, r.data[i]); });
+  if (r.blank < r.share) blank(g, r, from, out, alike);
 }
 
-/// enumerate, of what has keys >= from: by a bit for each element of a unit, in the list's memory.
+/// enumerate, of what has keys >= from: by a bit for each element of a unit, in the memory of list and
+/// counts behind what may be held.
 ///
 /// Group:   every member calls, all get the result; barriers
 /// Cost:    one visit of the tiles, one scan; where the bits do not fit, enumerate's
 template <group G, element T, domain D, class Wanted, class F>
 __host__ __device__ std::uint32_t enumerate_from(G const& g, tiled<T, D> const& r,
                                                  std::uint32_t from, Wanted wanted, F f) {
-  constexpr std::uint32_t n = pack<T>::size, deep = together<T>, bits = 32;
-  std::uint32_t const most = tile_record::share(r.packs, g.units) * n + 2 * n;  // of a unit
-  if (most > tile_record::room * bits)
+  constexpr std::uint32_t n = pack<T>::size, deep = 1, bits = 32;
+  std::uint32_t const most = tile_record::share(r.packs, g.units()) * n + 2 * n;  // of a unit
+  if (most > (tile_record::room - radix + tile_record::bins) * bits)
     return enumerate(g, static_cast<row<T, D> const&>(r), wanted, f);
   std::uint32_t const begin = g.unit() == 0 ? 0 : r.index(0),
-                      end = g.unit() + 1 == g.units ? r.length : r.index(r.share),
+                      end = g.unit() + 1 == g.units() ? r.length : r.index(r.share),
                       words = (end - begin + bits - 1) / bits;
-  std::uint32_t* const word = r.record.list;
+  std::uint32_t* const word = r.record.list + radix;
   g.sync();
   for (std::uint32_t w = g.unit_rank(); w < words; w += G::threads) word[w] = 0;
-  g.sync();
+  g.sync_unit();
   auto const mark = [&](std::uint32_t i, T x) {
     if (wanted(i, x)) g.mark(word[(i - begin) / bits], 1u << (i - begin) % bits);
   };
-  visit_from(g, r, from, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
+  visit_from<deep>(g, r, from, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
     unrolled<deep>([&](std::uint32_t u) {
       if (at[u] < r.share)
         unrolled<n>([&](std::uint32_t e) { mark(r.index(at[u]) + e, x[u].at[e]); });
@@ -297,7 +325,7 @@ __host__ __device__ std::uint32_t enumerate_from(G const& g, tiled<T, D> const& 
   for (std::uint32_t i = begin + g.unit_rank(); i < r.index(0); i += G::threads) mark(i, r.data[i]);
   for (std::uint32_t i = r.index(r.share) + g.unit_rank(); i < end; i += G::threads)
     mark(i, r.data[i]);
-  g.sync();
+  g.sync_unit();
   std::uint32_t const each = (words + G::threads - 1) / G::threads;
   std::uint32_t const first = g.unit_rank() * each < words ? g.unit_rank() * each : words,
                       last = words - first < each ? words : first + each;
