@@ -274,7 +274,7 @@ class trial {
 
 }  // namespace
 
-// A kernel a scope and type: not every scope with every type, but each type at units of every kind.
+// A kernel a scope and type: not every scope with every type, but each scope, and each type at two.
 TEST_CASE("every scope gives the bits of serial", "[scopes]") {
   using small_cluster = cutoff::cluster<256, 8>;
   using large_cluster = cutoff::cluster<1024, 8>;
@@ -288,8 +288,10 @@ TEST_CASE("every scope gives the bits of serial", "[scopes]") {
     bool const largest = !test::quick() || V == 33;  // a race checker takes minutes over it
     if (largest) floats.check_scope<large_cluster>("cluster of 8 x 1024", 8);
     trial<__half> halves(V);
+    if (V <= 32000) halves.check_scope<cutoff::warp, 4>("warp");
     halves.check_scope<cutoff::block<256>>("block of 256");
     trial<__nv_bfloat16> bfloats(V);
+    if (V <= 4097) bfloats.check_scope<serial>("serial");
     bfloats.check_scope<small_cluster>("cluster of 1 x 256");
     bfloats.check_scope<small_cluster>("cluster of 2 x 256", 2);
     bfloats.check_scope<small_cluster>("cluster of 7 x 256", 7);

@@ -131,8 +131,8 @@ struct serial {
     total[radix] = odd ? *odd : 0;
   }
   __host__ __device__ std::uint32_t const* totals() const { return total; }
-  /// cross and sum by each unit for itself, of weights bin(d) that all units agree about; the target
-  /// is a function of their total.
+  /// cross by each unit for itself, of weights bin(d) that all units agree about; the target is a
+  /// function of their total.
   template <class F, class Target>
   __host__ __device__ auto cross_bins(F bin, Target aim) const {
     using W = decltype(bin(0u));
@@ -144,10 +144,6 @@ struct serial {
     for (std::uint32_t d = radix; d-- > 0; above += bin(d))  // above = sum of bins over d
       if (bin(d) >= target - above) return crossing<W>{d, above, bin(d)};
     return crossing<W>{0, above, 0};
-  }
-  template <class W>
-  __host__ __device__ W sum_unit(W x) const {
-    return x;
   }
   /// Slots 0, 1, ... to whoever asks, by whole warps where for several; how many, after a barrier.
   __host__ __device__ void restart() const { taken = 0; }

@@ -212,8 +212,8 @@ __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
   return largest;
 }
 
-/// Calls f(at, x) for Deep packs x at a time, of which those exist whose number at[u] is < r.share: for all
-/// packs of tiles that reach a key. Members of a warp call together.
+/// Calls f(at, x) for Deep packs x at a time, of which those exist whose number at[u] is < r.share:
+/// for all packs of tiles that reach a key. Members of a warp call together.
 template <std::uint32_t Deep, group G, element T, domain D, class F>
 __host__ __device__ void visit_from(G const& g, tiled<T, D> const& r, std::uint32_t from, F f) {
   auto const* const in = r.packed();
