@@ -19,7 +19,8 @@ class twins {
  public:
   explicit twins(std::vector<T> values)
       : x(std::move(values)),
-        memory(tile_record::bytes(tile_record::tiles(size() / pack<T>::size, 1, 1), false) / 4 +
+        memory(tile_record::bytes(
+                   tile_record::tiles(tile_record::share(size() / pack<T>::size, 1), 1), false) /
                4) {}
 
   /// What the two ways write by a rule differs.

@@ -43,7 +43,7 @@ struct unit_scratch {
   uint128 part[2][Warps];    // what each warp has to tell, in two turns
   std::uint32_t word[2][4];  // what a unit has to tell the others, in two turns
   crossing<uint128> crossed;
-  std::uint32_t slots;         // taken so far
+  std::uint32_t slots, kept;   // taken so far, and before the last restart
   std::uint32_t where[radix];  // what is in them comes from
 };
 
@@ -238,10 +238,12 @@ class collectives {
   template <class W>
   __device__ W bin(std::uint32_t d) const {
     W total = 0;
-#pragma unroll 1
-    for (std::uint32_t u = 0; u < units(); ++u)
-      for (std::uint32_t l = 0; l < histogram<W>::limbs; ++l)
-        total += W{of_unit(s.limb[l][d], u)} << (32 * l);
+    for (std::uint32_t l = 0; l < histogram<W>::limbs; ++l) {
+      std::uint64_t sum = 0;
+#pragma unroll 4
+      for (std::uint32_t u = 0; u < units(); ++u) sum += of_unit(s.limb[l][d], u);
+      total += static_cast<W>(sum) << (32 * l);
+    }
     return total;
   }
 

@@ -46,7 +46,7 @@ template <class Form, class Job>
   using G = typename Form::group;
   using W = typename Job::word;
   __shared__ typename G::scratch scratch;
-  extern __shared__ __align__(16) std::uint32_t cutoff_record[];
+  extern __shared__ __align__(128) std::uint32_t cutoff_record[];
   G const g(scratch);
   for (std::int64_t b = G::scope::index_in_grid(); b < job.in.in.count;
        b += G::scope::groups_in_grid()) {
@@ -92,14 +92,14 @@ template <class Form, class Job>
   if constexpr (Form::tiles) {
     auto const packs =
         static_cast<std::uint32_t>(job.in.in.length) / pack<typename Job::value>::size;
-    std::uint32_t const tiles = tile_record::tiles(packs, units, G::threads);
+    std::uint32_t const tiles = tile_record::tiles(tile_record::share(packs, units), G::threads);
     std::size_t const bytes = tile_record::bytes(tiles, newer);
     int id = 0, room = 0;
     if (cudaError_t const e = cudaGetDevice(&id)) return e;
     if (cudaError_t const e =
             cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, id))
       return e;
-    room -= static_cast<int>(built.sharedSizeBytes);
+    room -= static_cast<int>((built.sharedSizeBytes + 127) / 128 * 128);
     bool fits = tiles <= 65536 && static_cast<std::int64_t>(bytes) <= room;
     config.dynamicSmemBytes = bytes;
     if (fits && static_cast<std::size_t>(built.maxDynamicSharedSizeBytes) < bytes) {

@@ -8,7 +8,7 @@
 namespace cutoff {
 inline namespace v0 {
 
-/// Keys of a row that lie in a range, as a row of their own.
+/// Keys of a unit's share of a row that lie in a range, as a row of their own.
 template <element T, domain D>
 struct listed {
   using value = std::uint32_t;
@@ -22,7 +22,7 @@ struct listed {
 };
 template <group G, element T, domain D, class F>
 __host__ __device__ void sweep(G const& g, listed<T, D> r, F f) {
-  for (std::uint32_t i = g.rank(); i < r.length; i += g.size()) f(i, r.keys[i]);
+  for (std::uint32_t i = g.unit_rank(); i < r.length; i += G::threads) f(i, r.keys[i]);
 }
 
 /// A range in which a pivot lies, or is guessed to lie; how many keys are in it, and from it up.
@@ -154,6 +154,12 @@ __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W 
 struct by_rank {
   static constexpr std::uint32_t most = radix;  // keys
 
+  /// Longer lists are better narrowed first, which takes units longer if they have to meet for it.
+  template <class G>
+  __host__ __device__ static std::uint32_t quick(G const& g) {
+    return g.units() > 1 ? 192 : 96;
+  }
+
   /// keys: [n] and 16 zeros, aligned to 16 bytes. above, beyond: what lies over them, by m and by k.
   template <group G, measure M, measure K, class W, class X>
   __host__ __device__ static found<W, X> find(G const& g, std::uint32_t const* keys,
@@ -216,6 +222,49 @@ struct by_rank {
     return {{pivot, static_cast<W>(above + first), static_cast<W>(end - first)}, beyond};
   }
 };
+
+/// Finds the pivot in what the units have listed of a range: in their lists together, of length n, or in
+/// each its own, which are narrowed first by a step of the descent, until few enough keys are left to be
+/// sorted. beyond: what lies above the range, by k. Once all have met after their counts were added up,
+/// a unit's are free: what is left goes there.
+///
+/// Group:   every member calls, all get the result; barriers
+/// Cost:    by_rank's; if narrowed two reads of the lists and a histogram more
+template <group G, element T, domain D, measure M, measure K, class W, class X>
+__host__ __device__ found<W, X> find_in_lists(G const& g, tiled<T, D> const& r, bool narrows,
+                                              std::uint32_t n, M const& m, W target, K const& k,
+                                              range<W> in, X beyond) {
+  constexpr bool alike = std::same_as<M, K>;
+  listed<T, D> const own{r.record.list, g.slots()};
+  bool const reached = !narrows || narrow(g, own, m, target, in) != 0;
+  if constexpr (G::threads >= by_rank::most) {
+    std::uint32_t *const left = r.record.counts, *const keys = narrows ? left : r.record.list;
+    X above = beyond;
+    if (narrows) {
+      g.restart();
+      g.sync_unit();
+      X over = 0;
+      sweep(g, own, [&](std::uint32_t, std::uint32_t key) {
+        if constexpr (!alike) over += k.weigh(key, key > in.last);
+        if (key < in.low || key > in.last) return;
+        std::uint32_t const to = g.slot();
+        if (to < by_rank::most) left[to] = key;
+      });
+      auto const all = g.pool(left, by_rank::most, over, !alike && !std::same_as<K, nothing>);
+      above = alike ? static_cast<X>(in.above) : static_cast<X>(beyond + all.sum);
+      n = all.n;
+    }
+    if (reached && n <= by_rank::most)
+      return by_rank::find(g, keys, n, m, target, k, in.above, above, r.lowest);
+  }
+  found<W, X> f{{r.lowest, in.above, 0}, 0};
+  if (reached) f.at = descend(g, own, m, target, in);
+  if constexpr (alike)
+    f.kept = f.at.above + f.at.at;
+  else
+    f.kept = static_cast<X>(beyond + kept_measure(g, own, k, f.at.key));
+  return f;
+}
 
 /// Lists all keys from `low` up, and where they are: few.
 template <group G, element T, domain D>
@@ -332,8 +381,18 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
       hold(g, r, in.low);
     else
       r.held = ~0u, beyond = list(g, r, k, in, tied);
-    auto const all = g.pool(r.record.list, beyond, !std::same_as<K, nothing> && r.held != in.low);
-    beyond = all.sum;
+    bool const sums = !std::same_as<K, nothing> && r.held != in.low;
+    bool const narrows = !tied && (!(G::threads >= by_rank::most) || in.n > by_rank::quick(g));
+    std::uint32_t n = 0;  // of all lists together
+    if (!narrows) {
+      auto const all = g.pool(r.record.list, room, beyond, sums);
+      beyond = all.sum, n = all.n;
+    } else if (sums) {
+      beyond = g.sum(beyond);
+    } else {
+      g.sync();
+    }
+    g.keep();
     W const above = counted ? in.above : static_cast<W>(beyond);
     if (above >= target) {  // a wrong guess, too low
       lowest = in.last + 1;
@@ -341,23 +400,10 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
       continue;
     }
     found<W, X> f;
-    bool sorted = false;
-    if constexpr (G::threads >= by_rank::most) sorted = !tied && all.n <= by_rank::most;
-    if (tied) {
+    if (tied)
       f = at_key(above);
-    } else if (sorted) {
-      if constexpr (G::threads >= by_rank::most)
-        f = by_rank::find(g, r.record.list, all.n, m, target, k, above, beyond, r.lowest);
-    } else {
-      auto const& u = g.by_unit();
-      listed<T, D> const in_range{r.record.list, all.n};
-      f.at = descend(u, in_range, m, target, range<W>{in.low, in.last, above});
-      if constexpr (alike)
-        f.kept = f.at.above + f.at.at;
-      else
-        f.kept = static_cast<X>(beyond + kept_measure(u, in_range, k, f.at.key));
-      g.sync_unit();
-    }
+    else
+      f = find_in_lists(g, r, narrows, n, m, target, k, range<W>{in.low, in.last, above}, beyond);
     if (f.at.reached() && f.at.at >= target - f.at.above) return f;
     if (in.low == r.lowest) {  // the target is out of reach
       if (tied) f.at = {in.low, static_cast<W>(above + f.at.at), 0};

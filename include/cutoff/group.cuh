@@ -63,15 +63,16 @@ class team : public collectives<Scope> {
     NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return slot_of_warp(n);), (return 0;))
   }
   __host__ __device__ std::uint32_t slots() const { return s.slots; }
+  __host__ __device__ void keep() const {
+    NV_IF_TARGET(NV_IS_DEVICE, (if (Scope::rank() == 0) s.kept = s.slots;))
+  }
+  __host__ __device__ std::uint32_t kept() const { return s.kept; }
   __host__ __device__ std::uint32_t* where() const { return s.where; }
   __host__ __device__ auto& sorted() const { return s.sorted; }
   template <class W>
-  __host__ __device__ pooled<W> pool(std::uint32_t* list, W x, bool sums) const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return pool_units(list, x, sums);), (return {0, x};))
-  }
-  __host__ __device__ auto by_unit() const {
-    return team<typename Scope::one_unit>(
-        static_cast<typename team<typename Scope::one_unit>::scratch&>(s));
+  __host__ __device__ pooled<W> pool(std::uint32_t* list, std::uint32_t most, W x,
+                                     bool sums) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return pool_units(list, most, x, sums);), (return {0, x};))
   }
   template <class P>
   __host__ __device__ void blank_zeros(P* zeros, std::uint32_t n) const {
@@ -183,7 +184,7 @@ class team : public collectives<Scope> {
   }
 
   template <class W>
-  __device__ pooled<W> pool_units(std::uint32_t* list, W x, bool sums) const {
+  __device__ pooled<W> pool_units(std::uint32_t* list, std::uint32_t most, W x, bool sums) const {
     W sum = 0;
     if (sums)
       sum = base::reduce_unit(x, cuda::std::plus<>{});
@@ -202,7 +203,7 @@ class team : public collectives<Scope> {
         for (std::uint32_t u = Scope::rank() / 32; u < units(); u += base::warps) {
           std::uint32_t const length = __shfl_sync(~0u, here, u),
                               to = __shfl_sync(~0u, before, u) + (u < unit() ? mine : 0);
-          if (u != unit())
+          if (u != unit() && n <= most)
             for (std::uint32_t i = lane; i < length; i += 32)
               list[to + i] = base::of_unit(list[i], u);
         }

@@ -150,17 +150,18 @@ struct serial {
   __host__ __device__ std::uint32_t slot() const { return taken++; }
   __host__ __device__ std::uint32_t slot(std::uint32_t n) const { return (taken += n) - n; }
   __host__ __device__ std::uint32_t slots() const { return taken; }
+  /// Lets kept() be slots(), also when that begins again.
+  __host__ __device__ void keep() const { kept_slots = taken; }
+  __host__ __device__ std::uint32_t kept() const { return kept_slots; }
   /// Numbers [radix] for what is in the first slots.
   __host__ __device__ std::uint32_t* where() const { return index; }
-  /// Has each unit append to its list, which fills its slots, those of all others; their length; and
-  /// if asked for the sum of x over all members. Barriers of all; all have to meet before one changes
-  /// its list. A list of at most `radix` ends with 16 zeros.
+  /// Has each unit append to its list, which fills its slots, those of all others if they are no longer
+  /// than so much in all; their length; and if asked for the sum of x over all members. Barriers of all;
+  /// all have to meet before one changes its list. A list of at most `radix` ends with 16 zeros.
   template <class W>
-  __host__ __device__ pooled<W> pool(std::uint32_t*, W x, bool) const {
+  __host__ __device__ pooled<W> pool(std::uint32_t*, std::uint32_t, W x, bool) const {
     return {taken, x};
   }
-  /// The unit as a group of its own, from a barrier of the unit to the next.
-  __host__ __device__ serial const& by_unit() const { return *this; }
   /// Begins to write zeros to so many packs; filled() waits for it. zeros: n packs of them in shared
   /// memory, set by blank_zeros before a barrier, from which they may be copied.
   template <class P>
@@ -187,7 +188,7 @@ struct serial {
   }
 
  private:
-  mutable std::uint32_t taken = 0, total[radix + 1], index[radix];
+  mutable std::uint32_t taken = 0, kept_slots = 0, total[radix + 1], index[radix];
 };
 
 static_assert(group<serial>);

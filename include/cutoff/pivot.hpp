@@ -59,6 +59,29 @@ __host__ __device__ range<W> all_keys() {
   return {0, (format<typename Row::value>::sign << 1) - 1, 0};
 }
 
+/// A step of the descent: narrows a range by 8 bits to where the target is reached. Returns the measure
+/// of the new range; 0, and above it all there is, if the target is not reached.
+///
+/// Group:   every member calls, all get the result; a barrier at the end
+/// Cost:    a sweep and a histogram
+template <group G, class Row, measure M, class W = typename M::weight>
+__host__ __device__ W narrow(G const& g, Row const& r, M const& m, W target, range<W>& in) {
+  typename G::template histogram<W> h(g);
+  int const bits = bit_length(std::uint64_t{in.last - in.low}), shift = bits > 8 ? bits - 8 : 0;
+  g.clear(h);
+  sweep_from(g, r, in.low, [&](std::uint32_t, typename Row::value x) {
+    std::uint32_t const key = Row::key(x), offset = key - in.low;
+    if (offset <= in.last - in.low && Row::counts(key)) g.add(h, offset >> shift, m.weigh(key));
+  });
+  auto const found = g.cross(h, static_cast<W>(target - in.above));
+  in.above += found.above;
+  if (found.at == 0) return 0;
+  in.low += found.digit << shift;
+  std::uint32_t const last = in.low + ((1u << shift) - 1);
+  in.last = last < in.last ? last : in.last;
+  return found.at;
+}
+
 /// Finds the pivot within a range by radix descent.
 ///
 /// Shapes:  r [V]
@@ -67,22 +90,10 @@ __host__ __device__ range<W> all_keys() {
 /// Cost:    a sweep and a histogram for each 8 bits, 1 where the target is not reached
 template <group G, class Row, measure M, class W = typename M::weight>
 __host__ __device__ pivot<W> descend(G const& g, Row const& r, M const& m, W target, range<W> in) {
-  typename G::template histogram<W> h(g);
   W at = 0;  // measure of the range; in.above < target <= in.above + at
   do {
-    int const bits = bit_length(std::uint64_t{in.last - in.low}), shift = bits > 8 ? bits - 8 : 0;
-    g.clear(h);
-    sweep_from(g, r, in.low, [&](std::uint32_t, typename Row::value x) {
-      std::uint32_t const key = Row::key(x), offset = key - in.low;
-      if (offset <= in.last - in.low && Row::counts(key)) g.add(h, offset >> shift, m.weigh(key));
-    });
-    auto const found = g.cross(h, static_cast<W>(target - in.above));
-    in.above += found.above;
-    at = found.at;
+    at = narrow(g, r, m, target, in);
     if (at == 0) return {Row::lowest, in.above, at};
-    in.low += found.digit << shift;
-    std::uint32_t const last = in.low + ((1u << shift) - 1);
-    in.last = last < in.last ? last : in.last;
   } while (in.low < in.last);
   return {in.low, in.above, at};
 }

@@ -15,7 +15,6 @@ inline namespace v0 {
 /// Scope of a warp: 32 threads.
 struct warp_scope {
   static constexpr std::uint32_t threads = 32, most_units = 1;
-  using one_unit = warp_scope;
 
   __device__ static std::uint32_t rank() { return threadIdx.x % threads; }
   __device__ static void sync() { __syncwarp(); }
@@ -34,7 +33,6 @@ struct block_scope {
   static_assert(Threads % 32 == 0 && Threads <= 1024,
                 "a block has 32 to 1024 threads, in whole warps");
   static constexpr std::uint32_t threads = Threads, most_units = 1;
-  using one_unit = block_scope;
 
   __device__ static std::uint32_t rank() { return threadIdx.x; }
   __device__ static void sync() { __syncthreads(); }
@@ -49,7 +47,6 @@ template <std::uint32_t Threads, std::uint32_t Blocks>
 struct cluster_scope : block_scope<Threads> {
   static_assert(Blocks >= 2 && Blocks <= 16, "a cluster has 2 to 16 blocks");
   static constexpr std::uint32_t most_units = Blocks;
-  using one_unit = block_scope<Threads>;
 
   __device__ static std::uint32_t unit() {
     // volatile: else the compiler reads the special register again, which takes longer than to keep it

@@ -26,23 +26,33 @@ inline namespace v0 {
 /// What a row's group must lend it: shared memory of each unit.
 struct tile_record {
   static constexpr std::uint32_t bins = 4096, room = 6144;
-  static constexpr std::uint32_t quads = 2;       // of packs that survey has in flight
-  static constexpr std::size_t blank = 32 << 10;  // bytes of zeros, for a bulk copy
+  static constexpr std::uint32_t quads = 2;  // of packs that survey has in flight
 
   std::uint32_t* list;    // [room] keys
   std::uint32_t* counts;  // [bins]
   std::uint16_t* most;    // [tiles] upper 16 bits of each tile's largest key
   unsigned char* zeros;   // [blank], where the group copies in bulk
 
-  /// Lays it out in memory aligned to 16 bytes.
+  tile_record() = default;
+  /// Lays it out in memory aligned to 128 bytes.
   __host__ __device__ tile_record(std::uint32_t* memory, std::uint32_t tiles)
       : list(memory),
         counts(list + room),
         most(reinterpret_cast<std::uint16_t*>(counts + bins)),
-        zeros(reinterpret_cast<unsigned char*>(most + (tiles + 7) / 8 * 8)) {}
+        zeros(reinterpret_cast<unsigned char*>(most) + bytes_of_most(tiles)) {}
   static constexpr std::size_t bytes(std::uint32_t tiles, bool bulk) {
-    return sizeof(std::uint32_t) * (room + bins) + sizeof(std::uint16_t) * ((tiles + 7) / 8 * 8) +
-           bulk * blank;
+    return sizeof(std::uint32_t) * (room + bins) + bytes_of_most(tiles) +
+           bulk * bytes_of_zeros(tiles);
+  }
+  /// A bulk copy from an odd multiple of 16 bytes takes a sixth longer, from one of 128 a fiftieth.
+  __host__ __device__ static constexpr std::uint32_t bytes_of_most(std::uint32_t tiles) {
+    return (tiles + 63) / 64 * 128 + 32;
+  }
+  /// The fewer copies the better: what is left of 51 KB, but not less than 16.
+  __host__ __device__ static constexpr std::uint32_t bytes_of_zeros(std::uint32_t tiles) {
+    constexpr std::uint32_t both = 51 << 10, least = 16 << 10;
+    std::uint32_t const used = bytes_of_most(tiles);
+    return used + least < both ? both - used : least;
   }
 
   /// Packs of a unit, where so many share a row: whole tiles.
@@ -50,11 +60,11 @@ struct tile_record {
                                                            std::uint32_t units) {
     return ((packs + units - 1) / units + 3) / 4 * 4;
   }
-  /// Tiles of a unit, rounded up to what so many threads record at a time.
-  __host__ __device__ static constexpr std::uint32_t tiles(std::uint32_t packs, std::uint32_t units,
+  /// Tiles of a unit's share, rounded up to what so many threads record at a time.
+  __host__ __device__ static constexpr std::uint32_t tiles(std::uint32_t share,
                                                            std::uint32_t threads) {
     std::uint32_t const at_a_time = 4 * quads * threads;
-    return (share(packs, units) + at_a_time - 1) / at_a_time * quads * threads;
+    return (share + at_a_time - 1) / at_a_time * quads * threads;
   }
 };
 
@@ -82,17 +92,15 @@ struct tiled : row<T, D> {
   T* background = nullptr;     // an output that may be zeros before the line is known
   bool early = false;          // it will be, for certain
   std::uint32_t blank = 0;     // packs from the unit's first that will be zeros after G::filled
-  std::uint32_t held = ~0u;    // all keys from here up are in the unit's slots, see G::where
+  std::uint32_t held = ~0u;    // all keys of the unit from here up are listed, see G::where:
 
   template <class G>
   __host__ __device__ tiled(G const& g, row<T, D> r, std::uint32_t* memory)
-      : row<T, D>(r),
-        record(memory, tile_record::tiles(r.length / pack<T>::size, g.units(), G::threads)),
-        head(misaligned_head(data, length)),
-        packs((length - head) / pack<T>::size) {
+      : row<T, D>(r), head(misaligned_head(data, length)), packs((length - head) / pack<T>::size) {
     std::uint32_t const most = tile_record::share(packs, g.units());
     first = g.unit() * most < packs ? g.unit() * most : packs;
     share = packs - first < most ? packs - first : most;
+    record = tile_record(memory, tile_record::tiles(share, G::threads));
   }
 
   /// Where an element lies over a key: in [0, highest - low] for keys from low to the highest. Quick,
@@ -111,6 +119,11 @@ struct tiled : row<T, D> {
     return head + (first + j) * pack<T>::size;
   }
   __host__ __device__ std::uint32_t tiles() const { return (share + 3) / 4; }
+  /// Packs of zeros in the record. Worked out again: a register more is one too many.
+  template <class G>
+  __host__ __device__ std::uint32_t zero_packs(G const&) const {
+    return tile_record::bytes_of_zeros(tile_record::tiles(share, G::threads)) / 16;
+  }
   __host__ __device__ bool reaches(std::uint32_t tile, std::uint32_t from) const {
     return record.most[tile] >= from >> fold;
   }
@@ -126,8 +139,7 @@ struct tiled : row<T, D> {
 template <group G, element T, domain D>
 __host__ __device__ void fill(G const& g, tiled<T, D>& r, std::uint32_t packs) {
   auto* const to = reinterpret_cast<pack<T>*>(r.background + r.index(r.blank));
-  g.fill(to, packs - r.blank, reinterpret_cast<pack<T> const*>(r.record.zeros),
-         tile_record::blank / 16);
+  g.fill(to, packs - r.blank, reinterpret_cast<pack<T> const*>(r.record.zeros), r.zero_packs(g));
   r.blank = packs;
 }
 
@@ -143,8 +155,7 @@ __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
   std::uint32_t* const counts = r.record.counts;
   std::uint32_t const rank = g.unit_rank();
   for (std::uint32_t d = rank; d < r.used; d += G::threads) counts[d] = 0;
-  if (r.background)
-    g.blank_zeros(reinterpret_cast<pack<T>*>(r.record.zeros), tile_record::blank / 16);
+  if (r.background) g.blank_zeros(reinterpret_cast<pack<T>*>(r.record.zeros), r.zero_packs(g));
   g.clear_totals();
   g.restart();
   g.sync_unit();
@@ -272,7 +283,7 @@ __host__ __device__ void transform_from(G const& g, tiled<T, D> const& r, std::u
   r.singles(g, [&](std::uint32_t i) { out[i] = f(i, r.data[i]); });
   if (r.blank) g.filled();
   if (r.blank == r.share && r.held <= from) {
-    for (std::uint32_t s = g.unit_rank(); s < g.slots(); s += G::threads)
+    for (std::uint32_t s = g.unit_rank(); s < g.kept(); s += G::threads)
       if (r.record.list[s] >= from) {
         std::uint32_t const i = g.where()[s];
         out[i] = f(i, from_key<T>(r.record.list[s]));
