@@ -10,8 +10,8 @@
 //  3. Later looks visit only tiles that have a key in or above that range. As long as it holds more
 //     keys than the list, a look counts it by finer bins. The last look lists it, and sums what lies
 //     above: now a guess is proved, or refuted.
-//  4. A short list is sorted by counting before each key, a long one finished by the same descent as
-//     ever. Where a guess was wrong, the looks go on at the side where the pivot lies.
+//  4. A short list is sorted by counting before each key; a long one is narrowed first by a step of the
+//     same descent as ever. Where a guess was wrong, the looks go on at the side where the pivot lies.
 //
 // survey is here, with what visits tiles; the rest is in find.hpp.
 
@@ -31,7 +31,7 @@ struct tile_record {
   std::uint32_t* list;    // [room] keys
   std::uint32_t* counts;  // [bins]
   std::uint16_t* most;    // [tiles] upper 16 bits of each tile's largest key
-  unsigned char* zeros;   // [blank], where the group copies in bulk
+  unsigned char* zeros;   // [bytes_of_zeros], where the group copies in bulk
 
   tile_record() = default;
   /// Lays it out in memory aligned to 128 bytes.
