@@ -154,7 +154,8 @@ __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W 
 struct by_rank {
   static constexpr std::uint32_t most = radix;  // keys
 
-  /// Longer lists are better narrowed first, which takes units longer if they have to meet for it.
+  /// Longer lists are better narrowed first, which takes units longer if they have to meet for it
+  /// (bench/README.md).
   template <class G>
   __host__ __device__ static std::uint32_t quick(G const& g) {
     return g.units() > 1 ? 192 : 96;
@@ -382,7 +383,7 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
     else
       r.held = ~0u, beyond = list(g, r, k, in, tied);
     bool const sums = !std::same_as<K, nothing> && r.held != in.low;
-    bool const narrows = !tied && (!(G::threads >= by_rank::most) || in.n > by_rank::quick(g));
+    bool const narrows = !tied && (G::threads < by_rank::most || in.n > by_rank::quick(g));
     std::uint32_t n = 0;  // of all lists together
     if (!narrows) {
       auto const all = g.pool(r.record.list, room, beyond, sums);

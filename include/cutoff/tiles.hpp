@@ -44,11 +44,13 @@ struct tile_record {
     return sizeof(std::uint32_t) * (room + bins) + bytes_of_most(tiles) +
            bulk * bytes_of_zeros(tiles);
   }
-  /// A bulk copy from an odd multiple of 16 bytes takes a sixth longer, from one of 128 a fiftieth.
+  /// With what is left free so that zeros begin 32 bytes after a multiple of 128: a bulk copy from an odd
+  /// multiple of 16 takes a sixth longer, from one of 128 a fiftieth (bench/README.md).
   __host__ __device__ static constexpr std::uint32_t bytes_of_most(std::uint32_t tiles) {
     return (tiles + 63) / 64 * 128 + 32;
   }
-  /// The fewer copies the better: what is left of 51 KB, but not less than 16.
+  /// The fewer copies the better: what is left of 51 KB, but not less than 16. More would take the L1
+  /// cache of two blocks a multiprocessor (bench/README.md).
   __host__ __device__ static constexpr std::uint32_t bytes_of_zeros(std::uint32_t tiles) {
     constexpr std::uint32_t both = 51 << 10, least = 16 << 10;
     std::uint32_t const used = bytes_of_most(tiles);
@@ -92,7 +94,7 @@ struct tiled : row<T, D> {
   T* background = nullptr;     // an output that may be zeros before the line is known
   bool early = false;          // it will be, for certain
   std::uint32_t blank = 0;     // packs from the unit's first that will be zeros after G::filled
-  std::uint32_t held = ~0u;    // all keys of the unit from here up are listed, see G::where:
+  std::uint32_t held = ~0u;    // all keys of the unit from here up are listed: G::kept, G::where
 
   template <class G>
   __host__ __device__ tiled(G const& g, row<T, D> r, std::uint32_t* memory)
