@@ -129,11 +129,11 @@ struct tiled : row<T, D> {
   __host__ __device__ bool reaches(std::uint32_t tile, std::uint32_t from) const {
     return record.most[tile] >= from >> fold;
   }
-  /// Elements that belong to no pack.
+  /// Elements that belong to no pack: those before are the first unit's, those behind the last one's.
   template <class G, class F>
   __host__ __device__ void singles(G const& g, F f) const {
-    for (std::uint32_t i = g.rank(); i < length - packs * pack<T>::size; i += g.size())
-      f(i < head ? i : packs * pack<T>::size + i);
+    for (std::uint32_t s = g.unit_rank(); s < length - packs * pack<T>::size; s += G::threads)
+      if (g.unit() == (s < head ? 0 : g.units() - 1)) f(s < head ? s : packs * pack<T>::size + s);
   }
 };
 
@@ -307,15 +307,33 @@ __host__ __device__ void transform_from(G const& g, tiled<T, D> const& r, std::u
   if (r.blank < r.share) blank(g, r, from, out, alike);
 }
 
-/// enumerate, of what has keys >= from: by a bit for each element of a unit, in the memory of list and
-/// counts behind what may be held.
+/// enumerate, of what has keys >= from: where those are held, each finds its rank among them. Else by a
+/// bit for each element of a unit, in the memory of list and counts behind what may be held.
 ///
 /// Group:   every member calls, all get the result; barriers
-/// Cost:    one visit of the tiles, one scan; where the bits do not fit, enumerate's
+/// Cost:    one scan, and one visit of the tiles unless they are held; where the bits do not fit,
+///          enumerate's
 template <group G, element T, domain D, class Wanted, class F>
 __host__ __device__ std::uint32_t enumerate_from(G const& g, tiled<T, D> const& r,
                                                  std::uint32_t from, Wanted wanted, F f) {
   constexpr std::uint32_t n = pack<T>::size, deep = 1, bits = 32;
+  if constexpr (G::threads >= radix)
+    if (r.held <= from) {
+      constexpr std::uint32_t none = ~0u;
+      std::uint32_t* const place = g.sorted().alike;  // [radix]
+      std::uint32_t const s = g.unit_rank(), i = s < g.kept() ? g.where()[s] : none;
+      T const x = i != none ? r.data[i] : from_bits<T>(0);
+      bool const take = i != none && wanted(i, x);
+      if (s < radix) place[s] = take ? i : none;
+      auto const [before, total] = g.scan(std::uint32_t{take});  // in the units' order
+      std::uint32_t at = before;
+      for (std::uint32_t o = 0; o < g.kept(); ++o) {  // within one by place, not by slot
+        at += place[o] < i;
+        at -= o < s && place[o] != none;
+      }
+      if (take) f(i, x, at);
+      return total;
+    }
   std::uint32_t const most = tile_record::share(r.packs, g.units()) * n + 2 * n;  // of a unit
   if (most > (tile_record::room - radix + tile_record::bins) * bits)
     return enumerate(g, static_cast<row<T, D> const&>(r), wanted, f);
@@ -335,9 +353,7 @@ __host__ __device__ std::uint32_t enumerate_from(G const& g, tiled<T, D> const& 
         unrolled<n>([&](std::uint32_t e) { mark(r.index(at[u]) + e, x[u].at[e]); });
     });
   });
-  for (std::uint32_t i = begin + g.unit_rank(); i < r.index(0); i += G::threads) mark(i, r.data[i]);
-  for (std::uint32_t i = r.index(r.share) + g.unit_rank(); i < end; i += G::threads)
-    mark(i, r.data[i]);
+  r.singles(g, [&](std::uint32_t i) { mark(i, r.data[i]); });
   g.sync_unit();
   std::uint32_t const each = (words + G::threads - 1) / G::threads;
   std::uint32_t const first = g.unit_rank() * each < words ? g.unit_rank() * each : words,
