@@ -133,3 +133,24 @@ TEMPLATE_TEST_CASE("a mass out of reach, and more zeros than can be listed", "[t
   CHECK(row.unlike(top_p{0.5f}) == 0);
   CHECK(row.unlike(top_p{0.5f, ties::lowest_index}) == 0);
 }
+
+// As engines do: top-k, then top-p. So few are left that a guess by bins may miss the pivot by one of
+// them, and of zeros there are more than can be listed.
+TEMPLATE_TEST_CASE("a row of which k are left is cut like any other", "[tiles]", float, __half,
+                   __nv_bfloat16) {
+  using T = TestType;
+  constexpr std::int64_t V = 8000;
+  for (auto const& maker : test::makers)
+    for (int const k : {1, 20, 200}) {
+      auto const x = test::to<T>(maker.make(V, 2));
+      std::vector<T> left(x.size());
+      CHECK(cut(serial{}, rows<T const>(x.data(), 1, V), top_k{k},
+                renorm<T>{rows<T>(left.data(), 1, V)}) == cudaSuccess);
+      twins<T> row(left);
+      int unlike = 0;
+      for (float const p : {0.5f, 0.8f, 0.95f, 0.99f})
+        unlike += row.unlike(top_p{p}) + row.unlike(top_p{p, ties::lowest_index});
+      INFO(maker.name << ", k = " << k);
+      CHECK(unlike == 0);
+    }
+}

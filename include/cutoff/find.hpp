@@ -154,11 +154,12 @@ __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W 
 struct by_rank {
   static constexpr std::uint32_t most = radix;  // keys
 
-  /// Longer lists are better narrowed first, which takes units longer if they have to meet for it
+  /// Longer lists are better narrowed first, for which units have to meet: the longer the more they are
   /// (bench/README.md).
   template <class G>
   __host__ __device__ static std::uint32_t quick(G const& g) {
-    return g.units() > 1 ? 192 : 96;
+    std::uint32_t const n = 64 + 32 * g.units();
+    return n < most ? n : most;
   }
 
   /// keys: [n] and 16 zeros, aligned to 16 bytes. above, beyond: what lies over them, by m and by k.
@@ -344,8 +345,20 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
   if (minus && in.low == r.lowest)  // -0 is no number of bits over 0
     return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
   if (r.background && in.reaching <= r.length / 64) fill(g, r, r.share);
+  // A guess of so many keys, zeros perhaps, that they would have to be counted again: if few lie above
+  // them, those are looked at first.
+  std::uint32_t const higher = in.reaching - in.n;
+  if (!counted && in.n > room && higher > 0 && higher <= by_rank::most)
+    in = {{in.last + 1, r.highest, 0}, higher, higher};
   bool const few = in.reaching <= by_rank::most;  // then all of them are listed
-  if (few) in = {{in.low, r.highest, 0}, in.reaching, in.reaching};
+  if (few) {
+    std::uint32_t n = in.reaching, d = (in.low - first) >> r.bin_bits;
+    // And those of the next bins, as far as they are sorted as quickly: the guess may be too high.
+    if (!counted)
+      for (int bins = 8; bins > 0 && d > 1 && n + g.totals()[d - 1] <= by_rank::quick(g); --bins)
+        n += g.totals()[--d];
+    in = {{first + (d << r.bin_bits), r.highest, 0}, n, n};
+  }
   std::uint32_t lowest = r.lowest, highest = r.highest;  // between these is the pivot
   for (int attempt = 0; attempt < 4; ++attempt) {
     X beyond = 0;  // what lies above the bracket, by k
