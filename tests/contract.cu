@@ -693,32 +693,37 @@ TEST_CASE("D69 peers read complete counts, many times over", "[contract]") {
 
 TEST_CASE("D72 a call waits for what its stream did before", "[contract]") {
   watchdog const limit(120, "D72");
-  constexpr std::int64_t B = 4, V = 20000;
-  auto const x = some_rows<float>(1, V), y = test::make_row("normal4", V, 72);
-  buffer<float> const base[2] = {buffer<float>(x), buffer<float>(y)};
-  std::vector<float> kept(V);
-  auto const chained = [&](std::vector<float> const& row) {
-    check(cutoff::cut(serial{}, rows<float const>(row.data(), 1, V), top_k{50},
-                      renorm<float>{{kept.data(), 1, V}}));
-    return renormed(kept, 1, top_p{0.8f});
-  };
-  buffer<float> const expected[2] = {chained(x), chained(y)};
-  buffer<float> memory(elements(B, V)), out(elements(B, V)), traffic(800 * V);
-  rows<float> const in(memory.data(), B, V), to(out.data(), B, V);
-  stream const s, other;
-  differences found;
-  for (int round = 0; round < repeated(10000); ++round) {
-    if (round % 50 == 0) fill_rows(rows<float>(traffic.data(), 800, V), base[0].data(), 0, other);
-    fill_rows(in, base[round % 2].data(), 0, s, round % 16 == 0 ? 20'000 : 0);
-    check(start(rows<float const>(in), top_k{50}, renorm<float>{to}, options{s}));
-    check(start(rows<float const>(to), top_p{0.8f}, renorm<float>{to}, options{s}));
-    found.look(to, rows(expected[round % 2].data(), 1, V), s);
+  constexpr std::int64_t B = 4;
+  for (std::int64_t const V : {3000, 20000}) {
+    CAPTURE(V);
+    auto const x = some_rows<float>(1, V), y = test::make_row("normal4", V, 72);
+    buffer<float> const base[2] = {buffer<float>(x), buffer<float>(y)};
+    std::vector<float> kept(x.size());
+    auto const chained = [&](std::vector<float> const& row) {
+      check(cutoff::cut(serial{}, rows<float const>(row.data(), 1, V), top_k{50},
+                        renorm<float>{{kept.data(), 1, V}}));
+      return renormed(kept, 1, top_p{0.8f});
+    };
+    buffer<float> const expected[2] = {chained(x), chained(y)};
+    buffer<float> memory(elements(B, V)), out(elements(B, V)), traffic(elements(800, V));
+    rows<float> const in(memory.data(), B, V), to(out.data(), B, V);
+    stream const s, other;
+    differences found;
+    for (int round = 0; round < (quick() ? 20 : 10000); ++round) {
+      if (round % 50 == 0) fill_rows(rows<float>(traffic.data(), 800, V), base[0].data(), 0, other);
+      fill_rows(in, base[round % 2].data(), 0, s, round % 16 == 0 ? 20'000 : 0);
+      options const how{s, nullptr, round / 2 % 2 == 1};  // on the host, or on the device
+      check(start(rows<float const>(in), top_k{50}, renorm<float>{to}, how));
+      check(start(rows<float const>(to), top_p{0.8f}, renorm<float>{to}, how));
+      found.look(to, rows(expected[round % 2].data(), 1, V), s);
+    }
+    CHECK(found.total() == 0);
   }
-  CHECK(found.total() == 0);
 }
 
 TEST_CASE("D74 launches may follow each other at once", "[contract]") {
-  constexpr std::int64_t V = 151936, most = 8;
+  constexpr std::int64_t most = 8;
+  std::int64_t const V = test::shortened(151936);
   auto const x = some_rows<float>(most, V);
   buffer<float> const memory(x), expected = renormed(x, most, top_k{50});
   buffer<float> out(x.size()), traffic(100 * V);
@@ -1017,7 +1022,9 @@ void check_tiles(std::vector<T> const& x, std::int64_t V, Rule rule) {
                     renorm<T>{rows<T>(expected.data(), B, V)}));
   for (shape const& s : {shape{320}, shape{320, 2}, shape{320, 7}, shape{320, 8}}) {
     if (s.blocks > 1 && !has_clusters()) continue;
-    for (int const shift : {0, 1, -1}) {  // -1: in place
+    if (quick() && s.blocks % 6 != 1) continue;  // 1 and 7 blocks
+    for (int const shift : {0, 1, -1}) {         // -1: in place
+      if (quick() && shift == 1) continue;
       INFO(cutoff::to_string(s) << ", V = " << V << ", output shifted by " << shift);
       buffer<T> memory(x), other(x.size() + 1);
       T* const to = shift < 0 ? memory.data() : other.data() + shift;
@@ -1047,7 +1054,7 @@ TEMPLATE_TEST_CASE("rows with a record of tiles are cut like others", "[contract
   constexpr std::int64_t tile = 64 / sizeof(T);
   for (std::int64_t const V : {std::int64_t{1}, tile - 1, tile, tile + 1, 8 * tile + 3, 4099l,
                                128 * tile + 1, 32000l, 151937l}) {
-    if (quick() && V > 4099) continue;
+    if (quick() && V != 1 && V != tile + 1 && V != 4099) continue;
     auto const x = some_rows<T>(std::size(test::makers), V);
     for (int const k : {1, 50, 3000}) {
       check_tiles(x, V, top_k{k});

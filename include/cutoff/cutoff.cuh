@@ -48,20 +48,26 @@ template <class Form, class Job>
   __shared__ typename G::scratch scratch;
   extern __shared__ __align__(128) std::uint32_t cutoff_record[];
   G const g(scratch);
+  wait_for_earlier_kernels();
   for (std::int64_t b = G::scope::index_in_grid(); b < job.in.in.count;
        b += G::scope::groups_in_grid()) {
     if constexpr (Form::tiles)
       cut_row<W>(g, tiled(g, job.in[b], cutoff_record), b, job.rule, job.sink);
     else
       cut_row<W>(g, job.in[b], b, job.rule, job.sink);
+    let_later_kernels_begin();
     g.sync();  // no block leaves, or begins again, whose memory another one reads
   }
 }
 
-/// How a call runs, for tuning and tests. force: a launch shape in place of the library's choice.
+/// How a call runs. force: a launch shape in place of the library's choice, for tuning and tests.
+/// dependent: it may be launched before the kernel ahead of it in the stream has ended, to wait on the
+/// device (programmatic dependent launch; sm_90 and newer, else it changes nothing). A kernel behind it
+/// may do so in any case.
 struct options {
   cudaStream_t stream = nullptr;
   shape const* force = nullptr;
+  bool dependent = false;
 };
 
 /// Launches the kernel of a form with so many blocks a row. What cannot be launched so, since there
@@ -75,20 +81,22 @@ template <class Form, class Job>
   auto const run = kernel<Form, Job>;
   auto const units = static_cast<unsigned>(blocks);
   std::int64_t const most = 0x7fffffff / units;  // groups in x, the grid's long dimension
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {units, 1, 1};
+  cudaLaunchAttribute attributes[2]{};
   cudaLaunchConfig_t config{};
+  config.attrs = attributes;
+  auto const ask = [&](cudaLaunchAttributeID id) -> auto& {
+    attributes[config.numAttrs].id = id;
+    return attributes[config.numAttrs++].val;
+  };
+  if (units > 1) ask(cudaLaunchAttributeClusterDimension).clusterDim = {units, 1, 1};
   config.gridDim =
       dim3(static_cast<unsigned>(job.in.in.count < most ? job.in.in.count : most) * units);
   config.blockDim = dim3(Form::threads);
   config.stream = how.stream;
-  config.attrs = &cluster;
-  config.numAttrs = units > 1;
   cudaFuncAttributes built{};
-  if (Form::tiles || units > 1)
+  if (Form::tiles || units > 1 || how.dependent)
     if (cudaError_t const e = cudaFuncGetAttributes(&built, run)) return e;
-  bool const newer = built.ptxVersion >= 90;  // clusters, and the bulk copy engine
+  bool const newer = built.ptxVersion >= 90;  // clusters, bulk copies, waiting on the device
   if constexpr (Form::tiles) {
     auto const packs =
         static_cast<std::uint32_t>(job.in.in.length) / pack<typename Job::value>::size;
@@ -118,6 +126,9 @@ template <class Form, class Job>
     if (!newer || cudaOccupancyMaxActiveClusters(&clusters, run, &config) || clusters == 0)
       return how.force ? cudaErrorInvalidConfiguration : launch<Form>(job, 1, how);
   }
+  if (how.dependent && newer)
+    ask(cudaLaunchAttributeProgrammaticStreamSerialization).programmaticStreamSerializationAllowed =
+        1;
   return cudaLaunchKernelEx(&config, run, job);
 }
 

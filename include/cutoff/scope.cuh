@@ -98,5 +98,15 @@ struct cluster_scope : block_scope<Threads> {
 #endif
 };
 
+/// Where a stream's kernels may overlap: what those before have written is there, and what they read
+/// may be written over.
+__device__ inline void wait_for_earlier_kernels() {
+  NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("griddepcontrol.wait;" ::: "memory");))
+}
+/// The next kernel may be launched once all blocks have said so. It still has to wait.
+__device__ inline void let_later_kernels_begin() {
+  NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("griddepcontrol.launch_dependents;" ::: "memory");))
+}
+
 }  // namespace v0
 }  // namespace cutoff
