@@ -174,8 +174,9 @@ void each_output(gather<T> a, gather<T> b, auto f) {
   f(a.indices, b.indices);
 }
 
-/// Times a way to cut rows, if its first calls give what the host gives.
-template <class T>
+/// Times a way to cut rows, if its first calls give what the host gives. In_place: the output's rows are
+/// copies of the input's, and cut there.
+template <bool In_place, class T>
 void time_cut(benchmark::State& state, sets<T> const& s, auto who, auto rule, auto into) {
   std::int64_t const B = s.at.B, V = s.at.V;
   auto const sink = [&](std::int64_t set) { return into(s.output(set), B, V); };
@@ -187,7 +188,7 @@ void time_cut(benchmark::State& state, sets<T> const& s, auto who, auto rule, au
   });
   std::int64_t const last = s.turning(bytes) - 1;
   auto const call = [&](std::int64_t set, cudaStream_t on) {
-    return who(s.input(set), rule, sink(set), on);
+    return who(In_place ? rows<T const>(s.output(set), B, V) : s.input(set), rule, sink(set), on);
   };
   auto const verify = [&] {  // the first row of the first set and the last row of the last
     std::vector<T> in = download(s.input(0)[0], V), out(2 * V);
@@ -206,15 +207,20 @@ void time_cut(benchmark::State& state, sets<T> const& s, auto who, auto rule, au
     each_output(host, sink(last), compare(1, B - 1));
   };
   s.poison();
-  timing const t = timed(last + 1, call, verify);
+  timing t;
+  if constexpr (In_place)
+    t = timed(last + 1, call, verify, [&] { copy(s.out.get(), s.in.get(), s.count * s.step); });
+  else
+    t = timed(last + 1, call, verify);
   report(state, t, bytes, who.label(s.at));
   state.counters[copies ? "of_copy" : "of_read"] = roof / t.seconds;
 }
 
 // --- The axes ------------------------------------------------------------------------------------
 
-inline constexpr std::int64_t batches[] = {1, 2, 4, 8, 16, 32, 64, 132, 256, 512, 1024};
-inline constexpr std::int64_t lengths[] = {32'000, 128'256, 151'936, 262'144};
+inline constexpr std::int64_t batches[] = {1,   2,   4,   8,   16,  32,  64,  132,
+                                           133, 256, 264, 265, 512, 528, 529, 1024};
+inline constexpr std::int64_t lengths[] = {32'000, 128'256, 151'936, 151'937, 262'144, 1'000'003};
 inline constexpr std::int32_t ks[] = {50, 1000};  // baselines: the first of each
 inline constexpr float ps[] = {0.95f, 0.5f, 0.999f};
 inline constexpr point centre{64, 151'936, "normal1"};
@@ -223,9 +229,12 @@ inline constexpr point proof{1024, 151'936, "normal1"};  // where a copy shows w
 template <class T>
 void add_cases(std::string const& type, point at) {
   std::string const size = joined("/", type, "/V:", at.V, "/B:", at.B);
-  auto const add_cut = [&](std::string const& name, auto who, auto rule, auto into) {
-    add(joined(name, size, "/", at.input),
-        [=](benchmark::State& state) { time_cut(state, sets_at<T>(at), who(at), rule, into); });
+  auto const add_cut = [&]<bool In_place = false>(std::string const& name, auto who, auto rule,
+                                                  auto into) {
+    add(joined(name, In_place ? ":in_place" : "", size, "/", at.input),
+        [=](benchmark::State& state) {
+          time_cut<In_place>(state, sets_at<T>(at), who(at), rule, into);
+        });
   };
   auto const add_roof = [&](std::string const& name, auto write) {
     add(joined(name, size), [=](benchmark::State& state) {
@@ -248,6 +257,7 @@ void add_cases(std::string const& type, point at) {
     if constexpr (std::same_as<T, float>)  // spares a minute of compilation
       add_cut(joined("cutoff/gather:", k), we, top_k{k}, into_gather(k));
     if (k != ks[0]) continue;
+    add_cut.template operator()<true>("cutoff" + name, we, top_k{k}, into_renorm);
     add_cut("bitwise" + name, plain, top_k{k}, into_renorm);
     if (sortable) add_cut("cub_sort" + name, cub, top_k{k}, into_renorm);
   }
@@ -255,6 +265,7 @@ void add_cases(std::string const& type, point at) {
     std::string const name = joined("/top_p:", p);
     add_cut("cutoff" + name, we, top_p{p}, into_renorm);
     if (p != ps[0]) continue;
+    add_cut.template operator()<true>("cutoff" + name, we, top_p{p}, into_renorm);
     add_cut("bitwise" + name, plain, top_p{p}, into_renorm);
     if (sortable) add_cut("cub_sort" + name, cub, top_p{p}, into_renorm);
   }

@@ -6,8 +6,8 @@
 //  2. Whole turns through the sets are captured in a graph that runs for 2 ms and more.
 //  3. Before anything is timed, outputs are poisoned, each set is called once, and the first and
 //     the last row of what came out are compared with the host: a wrong result is never timed.
-//  4. The graph is replayed once, and then 25 times with an event between two replays, all queued
-//     at once: the device never waits for the host. A call's time is the median replay / its calls.
+//  4. The graph is replayed once, and then 25 times between two events each, all queued at once: the
+//     device never waits for the host. A call's time is the median replay / its calls.
 //  5. The roof is measured in the same way over the same bytes in the same run, once for each size.
 
 #include <benchmark/benchmark.h>
@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <any>
 #include <atomic>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <cutoff/cutoff.cuh>
 #include <map>
@@ -92,19 +94,22 @@ replay captured(std::int64_t sets, std::int64_t calls, Call const& call) {
   return replay(ready);
 }
 
-/// Seconds that each of some replays took, sorted. One more goes before them.
-inline std::vector<double> replayed(replay const& calls, int replays) {
-  std::vector<event> events(replays + 1);
-  for (event& e : events) {
+/// Seconds that each of some replays took, sorted. One more goes before them, restore() before each.
+inline std::vector<double> replayed(replay const& calls, int replays, auto const& restore) {
+  std::vector<event> events(2 * (replays + 1));  // around each
+  for (std::size_t i = 0; i < events.size(); ++i) {
     cudaEvent_t made = nullptr;
     check(cudaEventCreate(&made));
-    e.reset(made);
-    check(cudaGraphLaunch(calls.get(), stream));
+    events[i].reset(made);
+    if (i % 2 == 0)
+      restore();
+    else
+      check(cudaGraphLaunch(calls.get(), stream));
     check(cudaEventRecord(made, stream));
   }
   check(cudaStreamSynchronize(stream));
   std::vector<double> seconds;
-  for (int i = 0; i < replays; ++i) {
+  for (std::size_t i = 2; i < events.size(); i += 2) {
     float ms = 0;
     check(cudaEventElapsedTime(&ms, events[i].get(), events[i + 1].get()));
     seconds.push_back(ms * 1e-3);
@@ -113,23 +118,29 @@ inline std::vector<double> replayed(replay const& calls, int replays) {
   return seconds;
 }
 
+inline constexpr auto nothing = [] {};
+
 /// Times call(set, stream). verify() is called when each set has been called once, before anything
-/// is timed, and throws where the results are wrong.
-template <class Call, class Verify>
-timing timed(std::int64_t sets, Call const& call, Verify const& verify) {
+/// is timed, and throws where the results are wrong. If calls change what they read, restore() puts it
+/// back before each replay, which then takes one turn.
+template <class Call, class Verify, class Restore = decltype(nothing)>
+timing timed(std::int64_t sets, Call const& call, Verify const& verify,
+             Restore const& restore = nothing) {
   constexpr double shortest = 2e-3;    // seconds of a replay
   constexpr std::int64_t most = 4096;  // calls in a replay of more than one turn
   constexpr int replays = 25;
   check(call(0, stream));  // kernels are loaded before the capture
   replay calls = captured(sets, sets, call);
+  restore();
   check(cudaGraphLaunch(calls.get(), stream));
   check(cudaStreamSynchronize(stream));
   verify();
-  double const turn = replayed(calls, 1)[0];
+  double const turn = replayed(calls, 1, restore)[0];
   std::int64_t turns = 1;
-  while (turns * turn < shortest && (turns + 1) * sets <= most) ++turns;
+  if constexpr (std::same_as<Restore, decltype(nothing)>)
+    while (turns * turn < shortest && (turns + 1) * sets <= most) ++turns;
   if (turns > 1) calls = captured(sets, turns * sets, call);
-  std::vector<double> const s = replayed(calls, replays);
+  std::vector<double> const s = replayed(calls, replays, restore);
   double const median = s[replays / 2], quartiles = s[replays * 3 / 4] - s[replays / 4];
   return {median / (turns * sets), quartiles / median, turns * sets};
 }
