@@ -709,7 +709,7 @@ TEST_CASE("D72 a call waits for what its stream did before", "[contract]") {
     rows<float> const in(memory.data(), B, V), to(out.data(), B, V);
     stream const s, other;
     differences found;
-    for (int round = 0; round < (quick() ? 20 : 10000); ++round) {
+    for (int round = 0; round < repeated(10000); ++round) {
       if (round % 50 == 0) fill_rows(rows<float>(traffic.data(), 800, V), base[0].data(), 0, other);
       fill_rows(in, base[round % 2].data(), 0, s, round % 16 == 0 ? 20'000 : 0);
       options const how{s, nullptr, round / 2 % 2 == 1};  // on the host, or on the device
@@ -722,8 +722,7 @@ TEST_CASE("D72 a call waits for what its stream did before", "[contract]") {
 }
 
 TEST_CASE("D74 launches may follow each other at once", "[contract]") {
-  constexpr std::int64_t most = 8;
-  std::int64_t const V = test::shortened(151936);
+  std::int64_t const V = quick() ? 9001 : 151936, most = quick() ? 2 : 8;
   auto const x = some_rows<float>(most, V);
   buffer<float> const memory(x), expected = renormed(x, most, top_k{50});
   buffer<float> out(x.size()), traffic(100 * V);
