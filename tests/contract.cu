@@ -128,9 +128,13 @@ __device__ void wait(unsigned long long nanoseconds) {
   for (unsigned long long const begin = now(); now() - begin < nanoseconds;) __nanosleep(1000);
 }
 
-/// Row b becomes the base [V], begun at entry b * step, after a pause.
+/// Row b becomes the base [V], begun at entry b * step, after a pause. A dependent call may be launched
+/// before that.
 template <class T>
 __global__ void spread(rows<T> to, T const* base, std::int64_t step, unsigned long long pause = 0) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
   if (pause > 0) wait(pause);
   std::int64_t const n = to.count * to.length, size = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t j = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; j < n; j += size) {
@@ -332,7 +336,7 @@ namespace {
 
 /// An entry point captured, without a direct call before: two replays equal it.
 template <class T, class Call>
-void check_capture(rows<T const> in, std::int64_t width, Call call) {
+void check_capture(rows<T const> in, std::int64_t width, Call call, std::size_t launches = 1) {
   std::int64_t const B = in.count;
   std::size_t const n = elements(B, width);
   buffer<T> direct(n), replayed(n);
@@ -342,7 +346,7 @@ void check_capture(rows<T const> in, std::int64_t width, Call call) {
   stream const s;
   differences found;
   graph g([&](cudaStream_t capturing) { return call(b, j, options{capturing}); });
-  CHECK(g.nodes == 1);  // one launch, nothing else
+  CHECK(g.nodes == launches);  // and nothing else
   for (int replay = 0; replay < 2; ++replay) {
     replayed.fill(test::poison);
     replayed_indices.fill(test::poison);
@@ -388,6 +392,12 @@ void check_captures() {
     check_capture(in, V, [=](rows<T> out, auto, options how) {
       return start(in, top_p{0.9f}, renorm<T>{out}, how);
     });
+    auto const step = [=](rows<T> out, auto, options how) {
+      how.dependent = true;
+      if (cudaError_t const e = start(in, top_k{50}, renorm<T>{out}, how)) return e;
+      return start(rows<T const>(out), top_p{0.9f}, renorm<T>{out}, how);
+    };
+    check_capture(in, V, step, 2);
     check_capture(in, width, [=](rows<T> out, rows<std::int32_t> indices, options how) {
       return start(in, top_k{8}, gather<T>{out, indices}, how);
     });
@@ -712,7 +722,7 @@ TEST_CASE("D72 a call waits for what its stream did before", "[contract]") {
     for (int round = 0; round < repeated(10000); ++round) {
       if (round % 50 == 0) fill_rows(rows<float>(traffic.data(), 800, V), base[0].data(), 0, other);
       fill_rows(in, base[round % 2].data(), 0, s, round % 16 == 0 ? 20'000 : 0);
-      options const how{s, nullptr, round / 2 % 2 == 1};  // on the host, or on the device
+      options const how{s, nullptr, (round / 2 + round / 16) % 2 == 1};  // paused rounds by turns
       check(start(rows<float const>(in), top_k{50}, renorm<float>{to}, how));
       check(start(rows<float const>(to), top_p{0.8f}, renorm<float>{to}, how));
       found.look(to, rows(expected[round % 2].data(), 1, V), s);
@@ -975,7 +985,7 @@ TEST_CASE("the same row gives the same bytes in any batch, at any place, by any 
 }
 
 TEST_CASE("winners are gathered alike by every shape", "[contract]") {
-  constexpr std::int64_t k = 1000;
+  std::int64_t const k = GENERATE(50, 1000);  // few enough to be held, or more
   std::int64_t const V = quick() ? 4099 : 151937, B = std::size(test::makers);
   auto const x = some_rows<float>(B, V);
   buffer<float> const memory(x);

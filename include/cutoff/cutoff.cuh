@@ -61,9 +61,9 @@ template <class Form, class Job>
 }
 
 /// How a call runs. force: a launch shape in place of the library's choice, for tuning and tests.
-/// dependent: it may be launched before the kernel ahead of it in the stream has ended, to wait on the
-/// device (programmatic dependent launch; sm_90 and newer, else it changes nothing). A kernel behind it
-/// may do so in any case.
+/// dependent: it may be launched before the kernel ahead of it in the stream has ended, if that one
+/// signals it, to wait on the device (programmatic dependent launch; sm_90 and newer, else it changes
+/// nothing). Ours signal in any case.
 struct options {
   cudaStream_t stream = nullptr;
   shape const* force = nullptr;
