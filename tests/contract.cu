@@ -415,11 +415,10 @@ TEST_CASE("D79 a kernel that was never called is captured", "[contract]") {
   });
 }
 
-TEST_CASE("D79 every call is captured, for every shape", "[contract]") {
+TEMPLATE_TEST_CASE("D79 every call is captured, for every shape", "[contract]", float, __half,
+                   __nv_bfloat16) {
   watchdog const limit(300, "D79");
-  check_captures<float>();
-  check_captures<__half>();
-  check_captures<__nv_bfloat16>();
+  check_captures<TestType>();
 }
 
 TEST_CASE("D104 arrays of k and p are read when the kernel runs", "[contract]") {
