@@ -32,14 +32,15 @@ struct bracket : range<W> {
 };
 
 /// What the group's totals count: bin d has the keys from low + (d << shift), the last of all is last.
-/// Bins over that have what does not count.
+/// Bins over that have what does not count; those below least are left out.
 struct division {
   std::uint32_t low, last;
   int shift;
+  std::uint32_t least = low;
 
   template <class G>
   __host__ __device__ std::uint32_t count(G const& g, std::uint32_t d) const {
-    return d <= (last - low) >> shift ? g.totals()[d] : 0;
+    return d <= (last - low) >> shift && d >= (least - low) >> shift ? g.totals()[d] : 0;
   }
   template <class W>
   __host__ __device__ bracket<W> bin(std::uint32_t d, W above, std::uint32_t n,
@@ -52,18 +53,19 @@ struct division {
 /// By count: the bin that crosses the target.
 template <group G>
 __host__ __device__ bracket<std::uint32_t> narrowed(G const& g, count, std::uint32_t target,
-                                                    division in, std::uint32_t above, bool) {
+                                                    division in, std::uint32_t above,
+                                                    std::uint32_t) {
   auto const c = g.cross_bins([&](std::uint32_t d) { return in.count(g, d); },
                               [&](std::uint32_t) { return target - above; });
   return in.bin(c.digit, above + c.above, c.at, c.above + c.at);
 }
 
 /// By mass, a guess: the bin that crosses the target if every key weighs as much as the middle of its
-/// bin. The masses of most rows add up to one, and if those guessed for all the row nearly do, the
-/// error of that is known: the guess starts from the end that has less between it and the pivot.
+/// bin. Where it is known what lies above the bins and what with them, the guess starts from the end
+/// that has less between it and the pivot. all: that, or 0; if it is not far from what was guessed.
 template <group G, element T, class W>
 __host__ __device__ bracket<W> narrowed(G const& g, mass<T, W> const& m, W target, division in,
-                                        W above, bool all) {
+                                        W above, W all) {
   constexpr W counts = (W{1} << 21) - 1;      // in the low bits of a mass
   auto const middle = [&](std::uint32_t d) {  // between the two keys there, where bins are even
     std::uint32_t const n = in.count(g, d), middle_bit = 1u << in.shift >> 1,
@@ -72,10 +74,10 @@ __host__ __device__ bracket<W> narrowed(G const& g, mass<T, W> const& m, W targe
     return static_cast<W>((n * each & ~counts) + n);
   };
   auto const aim = [&](W total) {
-    W const one = m.target(1.0f), wanted = target - above;
-    bool const normal = all && total - one / 16 * 15 < one / 8;
-    W const from_top = wanted, rest = one - wanted, from_end = total > rest ? total - rest : 1;
-    return normal && wanted < one && rest < wanted ? from_end : from_top;
+    W const wanted = target - above, rest = all - target;
+    bool const near = total - all / 16 * 15 < all / 8;
+    W const from_end = total > rest ? total - rest : 1;
+    return near && target < all && rest < wanted ? from_end : wanted;
   };
   auto const c = g.cross_bins(middle, aim);
   auto const n = [&](W w) { return static_cast<std::uint32_t>(w & counts); };
@@ -99,12 +101,14 @@ template <group G, element T, domain D, measure M, measure K, class W>
   return f;
 }
 
-/// A finer bracket, and what lies above the one it was found in, by the measure of the kept mass.
+/// A finer bracket, and what lies above the one it was found in, by the measure of the kept mass. Or, if
+/// that one's keys were all alike or had a bin each, the pivot: not reached, its key means nothing.
 template <class W, class X>
 struct zoom {
   bracket<W> in;
   X beyond;
-  bool single;  // one key is all there is in it, and what lies above it is known
+  bool settled = false;
+  found<W, X> pivot{};
 };
 
 /// Looks at a bracket again, by finer bins. What lies above it is known then: if that is the target or
@@ -115,7 +119,7 @@ __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W 
   using X = typename K::weight;
   std::uint32_t const span = in.last - in.low, reach = r.highest - in.low;
   int const bits = bit_length(std::uint64_t{span}), shift = bits > 8 ? bits - 8 : 0;
-  std::uint32_t* const counts = r.record.counts;
+  std::uint32_t* const counts = r.spare();
   g.sync();
   for (std::uint32_t d = g.unit_rank(); d < radix; d += G::threads) counts[d] = 0;
   g.sync_unit();
@@ -136,14 +140,38 @@ __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W 
   g.add_up(counts, nullptr);
   if constexpr (!std::same_as<K, nothing>) beyond = g.sum(beyond);
   if constexpr (std::same_as<M, K>) in.above = beyond;
+  zoom<W, X> z{in, beyond};
+  if (in.above >= target) return z;  // a wrong guess, too low
+  division const bins{in.low, in.last, shift};
+  if (shift == 0) {
+    auto const c = g.cross_bins(
+        [&](std::uint32_t d) { return static_cast<W>(bins.count(g, d) * m.weigh(in.low + d)); },
+        [&](W) { return static_cast<W>(target - in.above); });
+    z.settled = true;
+    z.pivot = {{in.low + c.digit, static_cast<W>(in.above + c.above), c.at}, beyond};
+    if constexpr (std::same_as<M, K>) {
+      z.pivot.kept += c.above + c.at;
+    } else if constexpr (!std::same_as<K, nothing>) {
+      X kept = 0;
+      for (std::uint32_t d = c.digit + g.unit_rank(); d < radix; d += G::threads)
+        kept += bins.count(g, d) * k.weigh(in.low + d);
+      z.pivot.kept += g.sum_unit(kept);
+    }
+    return z;
+  }
   most = g.max(most);
   std::uint32_t const least = span - g.max(below_least);
-  if (in.above >= target) return zoom<W, X>{in, beyond, false};  // a wrong guess, too low
-  if (least == most)
-    return zoom<W, X>{
-        {{in.low + least, in.low + least, in.above}, g.totals()[least >> shift], 0}, beyond, true};
-  return zoom<W, X>{narrowed(g, m, target, division{in.low, in.last, shift}, in.above, false),
-                    beyond, false};
+  z.settled = least == most;
+  if (z.settled) {
+    std::uint32_t const key = in.low + least, n = g.totals()[least >> shift];
+    W const at = static_cast<W>(n * m.weigh(key));
+    bool const reached = at >= target - in.above;
+    z.pivot = {{key, reached ? in.above : static_cast<W>(in.above + at), reached ? at : W{0}},
+               static_cast<X>(beyond + n * k.weigh(key))};
+  } else {
+    z.in = narrowed(g, m, target, bins, in.above, W{0});
+  }
+  return z;
 }
 
 /// Finds the pivot in a short list by sorting it: each key goes where the number of those before it
@@ -227,8 +255,7 @@ struct by_rank {
 
 /// Finds the pivot in what the units have listed of a range: in their lists together, of length n, or in
 /// each its own, which are narrowed first by a step of the descent, until few enough keys are left to be
-/// sorted. beyond: what lies above the range, by k. Once all have met after their counts were added up,
-/// a unit's are free: what is left goes there.
+/// sorted. beyond: what lies above the range, by k.
 ///
 /// Group:   every member calls, all get the result; barriers
 /// Cost:    by_rank's; if narrowed two reads of the lists and a histogram more
@@ -240,7 +267,7 @@ __host__ __device__ found<W, X> find_in_lists(G const& g, tiled<T, D> const& r, 
   listed<T, D> const own{r.record.list, g.slots()};
   bool const reached = !narrows || narrow(g, own, m, target, in) != 0;
   if constexpr (G::threads >= by_rank::most) {
-    std::uint32_t *const left = r.record.counts, *const keys = narrows ? left : r.record.list;
+    std::uint32_t *const left = r.spare(), *const keys = narrows ? left : r.record.list;
     X above = beyond;
     if (narrows) {
       g.restart();
@@ -285,7 +312,7 @@ __host__ __device__ void hold(G const& g, tiled<T, D>& r, std::uint32_t low) {
 /// member has seen to lie above it, by k.
 template <group G, element T, domain D, measure K, class W>
 __host__ __device__ typename K::weight list(G const& g, tiled<T, D> const& r, K const& k,
-                                            bracket<W> in, bool none) {
+                                            bracket<W> in) {
   constexpr std::uint32_t n = pack<T>::size, deep = together<T>;
   typename K::weight beyond = 0;
   std::uint32_t const span = in.last - in.low, reach = r.highest - in.low;
@@ -294,7 +321,7 @@ __host__ __device__ typename K::weight list(G const& g, tiled<T, D> const& r, K 
     bool const higher = over > span && over <= reach;
     T const counting = higher ? x : from_bits<T>(0);  // no branch: the sums of many overlap
     beyond += k.weigh_value(counting, higher);
-    return over <= span && !none;
+    return over <= span;
   };
   visit_from<deep>(g, r, in.low, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
     std::uint32_t listed = 0;  // a bit an element
@@ -318,11 +345,33 @@ __host__ __device__ typename K::weight list(G const& g, tiled<T, D> const& r, K 
   return beyond;
 }
 
+/// Where a guess by mass is looked for, between two keys: in its bin; in rows of 16-bit types, whose
+/// masses add up to one less exactly, in some bins beside it too, as far as there is room.
+template <group G, element T, domain D, class W>
+__host__ __device__ bracket<W> widened(G const& g, tiled<T, D> const& r, bracket<W> in,
+                                       std::uint32_t lowest, std::uint32_t highest) {
+  if constexpr (sizeof(T) == 2) {
+    constexpr std::uint32_t alone = radix >> r.bin_bits;  // bins whose keys have a counter each
+    std::uint32_t const d = ((in.low - r.lowest) >> r.bin_bits) - r.window;
+    std::uint32_t below = alone / 2 - 1, above = alone / 2;
+    if (alone < 7) {
+      std::uint32_t n = 0;
+      for (std::uint32_t i = d < 3 ? 0 : d - 3; i <= d + 3 && i < radix; ++i) n += g.totals()[i];
+      if (n <= tile_record::room) below = above = 3, in.n = n;
+    }
+    in.low -= (below < d ? below : d) << r.bin_bits;
+    in.last += above << r.bin_bits;
+  }
+  if (in.low < lowest) in.low = lowest;
+  if (in.last > highest) in.last = highest;
+  return in;
+}
+
 /// Finds the pivot in a surveyed row: a bracket, one look, a short list.
 ///
 /// Group:   every member calls, all get the result; barriers
 /// Cost:    one visit of the tiles that reach the bracket, one more for each 8 bits by which its
-///          keys are too many, two more for each guess that was wrong
+///          keys are too many, one more for each guess that was wrong
 template <group G, element T, domain D, measure M, measure K>
 __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M::weight target,
                               K const& k) {
@@ -331,13 +380,14 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
   static_assert(sizeof(W) <= 8 && sizeof(X) <= 8);
   constexpr bool alike = std::same_as<M, K>, counted = std::same_as<M, count>;
   static_assert(alike || counted, "a mass is what is kept, or nothing is looked for by mass");
-  constexpr std::uint32_t unknown = ~0u;
   constexpr std::uint32_t room = tile_record::room;
   std::uint32_t const first = r.lowest + (r.window << r.bin_bits);
   std::uint32_t const window = (radix << r.bin_bits) - 1;
   std::uint32_t const last = r.highest - first < window ? r.highest : first + window;
   bool const minus = D != domain::logits && g.totals()[radix] != 0;
-  bracket<W> in = narrowed(g, m, target, division{first, last, r.bin_bits}, W{0}, true);
+  W sum = 0;  // what the row's masses most often add up to
+  if constexpr (!counted) sum = m.target(1.0f);
+  bracket<W> in = narrowed(g, m, target, division{first, last, r.bin_bits}, W{0}, sum);
   if (counted && in.n == 0) {  // not in these bins
     if (r.window == 0) return found<W, X>{{r.lowest, in.above, 0}, 0};
     return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
@@ -350,7 +400,9 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
   std::uint32_t const higher = in.reaching - in.n;
   if (!counted && in.n > room && higher > 0 && higher <= by_rank::most)
     in = {{in.last + 1, r.highest, 0}, higher, higher};
-  bool const few = in.reaching <= by_rank::most;  // then all of them are listed
+  bool const few = in.reaching <= by_rank::most;       // then all of them are listed
+  std::uint32_t const bottom = r.lowest + !counted;    // what weighs nothing is no pivot
+  std::uint32_t lowest = bottom, highest = r.highest;  // between these is the pivot
   if (few) {
     std::uint32_t n = in.reaching, d = (in.low - first) >> r.bin_bits;
     // And those of the next bins, as far as they are sorted as quickly: the guess may be too high.
@@ -358,74 +410,66 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
       for (int bins = 8; bins > 0 && d > 1 && n + g.totals()[d - 1] <= by_rank::quick(g); --bins)
         n += g.totals()[--d];
     in = {{first + (d << r.bin_bits), r.highest, 0}, n, n};
+  } else if constexpr (!counted) {
+    in = widened(g, r, in, lowest, highest);
   }
-  std::uint32_t lowest = r.lowest, highest = r.highest;  // between these is the pivot
   for (int attempt = 0; attempt < 4; ++attempt) {
-    X beyond = 0;  // what lies above the bracket, by k
-    bool single = false;
-    while (in.n > room && in.last > in.low) {
+    found<W, X> f{};
+    bool settled = false;
+    while (!settled && in.above < target && (in.n > room || in.last - in.low < radix)) {
       auto const z = zoomed(g, r, m, target, k, in);
       in = z.in;
-      beyond = z.beyond;
-      single = z.single;
-      if (in.above >= target) break;
+      f = z.pivot;
+      settled = z.settled;
     }
-    if (in.above >= target) {  // a wrong guess, too low
-      lowest = in.last + 1;
-      in = {{lowest, highest, 0}, unknown, unknown};
-      continue;
+    if (!settled && in.above < target) {
+      X beyond = 0;  // what lies above the bracket, by k
+      if (attempt > 0) {
+        g.sync();
+        g.restart();
+        g.sync_unit();
+      }
+      if (few && attempt == 0)
+        hold(g, r, in.low);
+      else
+        r.held = ~0u, beyond = list(g, r, k, in);
+      bool const sums = !std::same_as<K, nothing> && r.held != in.low;
+      bool const narrows = G::threads < by_rank::most || in.n > by_rank::quick(g);
+      std::uint32_t n = 0;  // of all lists together
+      if (!narrows) {
+        auto const all = g.pool(r.record.list, room, beyond, sums);
+        beyond = all.sum, n = all.n;
+      } else if (sums) {
+        beyond = g.sum(beyond);
+      } else {
+        g.sync();
+      }
+      g.keep();
+      if constexpr (!counted) in.above = static_cast<W>(beyond);
+      if (in.above < target) f = find_in_lists(g, r, narrows, n, m, target, k, in, beyond);
     }
-    if (in.n == unknown) break;
-    bool const tied = in.n > room;  // at a key
-    auto const at_key = [&](W over) {
-      return found<W, X>{{in.low, over, static_cast<W>(in.n * m.weigh(in.low))},
-                         static_cast<X>(beyond + in.n * k.weigh(in.low))};
-    };
-    if (single && tied) {
-      auto const f = at_key(in.above);
-      if (f.at.above < target && f.at.at >= target - f.at.above) return f;
-    }
-    beyond = 0;
-    if (attempt > 0) {
-      g.sync();
-      g.restart();
-      g.sync_unit();
-    }
-    if (few && attempt == 0)
-      hold(g, r, in.low);
-    else
-      r.held = ~0u, beyond = list(g, r, k, in, tied);
-    bool const sums = !std::same_as<K, nothing> && r.held != in.low;
-    bool const narrows = !tied && (G::threads < by_rank::most || in.n > by_rank::quick(g));
-    std::uint32_t n = 0;  // of all lists together
-    if (!narrows) {
-      auto const all = g.pool(r.record.list, room, beyond, sums);
-      beyond = all.sum, n = all.n;
-    } else if (sums) {
-      beyond = g.sum(beyond);
-    } else {
-      g.sync();
-    }
-    g.keep();
-    W const above = counted ? in.above : static_cast<W>(beyond);
-    if (above >= target) {  // a wrong guess, too low
-      lowest = in.last + 1;
-      in = {{lowest, highest, 0}, unknown, unknown};
-      continue;
-    }
-    found<W, X> f;
-    if (tied)
-      f = at_key(above);
-    else
-      f = find_in_lists(g, r, narrows, n, m, target, k, range<W>{in.low, in.last, above}, beyond);
-    if (f.at.reached() && f.at.at >= target - f.at.above) return f;
-    if (in.low == r.lowest) {  // the target is out of reach
-      if (tied) f.at = {in.low, static_cast<W>(above + f.at.at), 0};
+    bool const low = in.above >= target;  // a wrong guess
+    if (!low && f.at.reached()) return f;
+    if (!low && in.low <= bottom) {  // the target is out of reach
+      f.at.key = r.lowest;
       return f;
     }
-    if (in.low == lowest) break;
-    highest = in.low - 1;  // a wrong guess, too high
-    in = {{lowest, highest, 0}, unknown, unknown};
+    if constexpr (counted) break;  // never, since counts are no guess
+    // What is known of the masses now moves the guess. Below the window all is one bracket.
+    (low ? lowest : highest) = low ? in.last + 1 : in.low - 1;
+    W const above = low ? in.above : f.at.above;  // the edge of what was looked at
+    in = {{lowest, highest, 0}, ~0u, ~0u};
+    if (lowest > highest) break;
+    if (highest < first) continue;
+    g.sync();
+    g.clear_totals();
+    g.sync();
+    g.add_up(r.record.counts + r.window, nullptr);
+    division const left{first, highest < last ? highest : last, r.bin_bits,
+                        lowest > first ? lowest : first};
+    in = narrowed(g, m, target, left, low ? W{0} : above, low ? above : W{0});
+    in = widened(g, r, in, lowest, highest);
+    if (in.n == 0) in = {{lowest, highest, 0}, ~0u, ~0u};
   }
   return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
 }

@@ -116,9 +116,13 @@ struct serial {
   __host__ __device__ std::uint32_t units() const { return 1; }
   __host__ __device__ std::uint32_t unit() const { return 0; }
   __host__ __device__ std::uint32_t unit_rank() const { return 0; }
-  /// Barriers of all, and of the unit.
+  /// Barriers of all, and of the unit; a sum over the unit.
   __host__ __device__ void sync() const {}
   __host__ __device__ void sync_unit() const {}
+  template <class W>
+  __host__ __device__ W sum_unit(W x) const {
+    return x;
+  }
   /// By any member, of the unit's shared memory.
   __host__ __device__ std::uint32_t increment(std::uint32_t& x) const { return x++; }
   __host__ __device__ void mark(std::uint32_t& x, std::uint32_t bits) const { x |= bits; }

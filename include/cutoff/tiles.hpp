@@ -121,6 +121,13 @@ struct tiled : row<T, D> {
     return head + (first + j) * pack<T>::size;
   }
   __host__ __device__ std::uint32_t tiles() const { return (share + 3) / 4; }
+  /// Memory of the counts that is free once units have met after these were added up: room for `radix`
+  /// keys and 16 zeros. Those that may be added up again, of probabilities, are not there.
+  __host__ __device__ std::uint32_t* spare() const {
+    constexpr std::uint32_t kept = D == domain::logits ? 0 : (used + 31) / 32 * 32;
+    static_assert(kept + radix + 16 <= tile_record::bins);
+    return record.counts + kept;
+  }
   /// Packs of zeros in the record. Worked out again: a register more is one too many.
   template <class G>
   __host__ __device__ std::uint32_t zero_packs(G const&) const {
@@ -153,7 +160,7 @@ __host__ __device__ void fill(G const& g, tiled<T, D>& r, std::uint32_t packs) {
 template <group G, element T, domain D>
 __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
   constexpr std::uint32_t n = pack<T>::size, infinity = format<T>::infinity;
-  constexpr std::uint32_t quads = tile_record::quads, deep = 4 * quads;
+  constexpr std::uint32_t quads = sizeof(T) == 4 ? tile_record::quads : 1, deep = 4 * quads;
   std::uint32_t* const counts = r.record.counts;
   std::uint32_t const rank = g.unit_rank();
   for (std::uint32_t d = rank; d < r.used; d += G::threads) counts[d] = 0;
@@ -284,7 +291,7 @@ __host__ __device__ void transform_from(G const& g, tiled<T, D> const& r, std::u
   bool const alike = r.head == misaligned_head<T>(out, r.length);
   r.singles(g, [&](std::uint32_t i) { out[i] = f(i, r.data[i]); });
   if (r.blank) g.filled();
-  if (r.blank == r.share && r.held <= from) {
+  if (r.blank && r.blank == r.share && r.held <= from) {
     for (std::uint32_t s = g.unit_rank(); s < g.kept(); s += G::threads)
       if (r.record.list[s] >= from) {
         std::uint32_t const i = g.where()[s];
