@@ -1087,6 +1087,33 @@ TEST_CASE("a mass that is met exactly above a wrong guess, by every shape", "[co
   check_tiles(floats, V, top_p{0.28f});
 }
 
+// The guess takes a bin's keys to lie evenly. Here they lie lower, or higher, or are more than the list
+// has room for where the guess is.
+TEMPLATE_TEST_CASE("rows whose entries crowd in a part of a bin, by every shape", "[contract]",
+                   float, __half, __nv_bfloat16) {
+  watchdog const limit(120, "crowded");
+  constexpr std::uint32_t bin = cutoff::format<TestType>::hidden / 8;  // keys
+  for (std::int64_t const V : {32000, 200000}) {
+    if (quick() && V != 32000) continue;
+    std::uint32_t const spread = V == 32000 ? bin / 64 + 1 : 1;
+    std::vector<TestType> x;
+    double above = 0, in = 0;
+    for (std::uint32_t const place : {0u, bin / 2, bin - bin / 16 - 1}) {
+      auto const row = test::crowded<TestType>(static_cast<std::size_t>(V), place, spread);
+      x.insert(x.end(), row.begin(), row.end());
+      for (std::size_t i = 0; place == bin / 2 && i < row.size(); ++i) {
+        if (i % 10 == 7) above += static_cast<double>(test::from(row[i]));
+        if (i % 10 == 3) in += static_cast<double>(test::from(row[i]));
+      }
+    }
+    for (double const part : {0.02, 0.3, 0.5, 0.9}) {
+      if (quick() && part != 0.5) continue;
+      check_tiles(x, V, top_p{static_cast<float>(above + part * in)});
+    }
+    check_tiles(x, V, top_k{static_cast<std::int32_t>(V / 7), cutoff::ties::lowest_index});
+  }
+}
+
 TEST_CASE("D83 a shape that cannot be launched is an error, and nothing is written", "[contract]") {
   auto const check_refused = [](std::int64_t B, std::int64_t V, std::vector<shape> const& refused) {
     buffer<float> memory(elements(B, V)), out(elements(B, V));

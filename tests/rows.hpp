@@ -198,6 +198,24 @@ inline std::vector<float> one_large_per_tile(std::size_t V, std::uint32_t seed) 
   });
 }
 
+/// One entry in ten has one of `spread` neighbouring values, from the one on that lies `place` keys over a
+/// power of two; another one in ten is twice as large and more, the rest are far smaller.
+template <class T>
+std::vector<T> crowded(std::size_t V, std::uint32_t place, std::uint32_t spread) {
+  float const base = std::ldexp(1.0f, -static_cast<int>(std::bit_width(V)) + 1);
+  std::vector<T> x(V);
+  for (std::size_t i = 0; i < V; ++i) {
+    auto const word = random_word(place, i);
+    auto at = static_cast<std::uint32_t>(bits(rounded<T>(base))) + place;
+    at += static_cast<std::uint32_t>(word % spread);
+    float const larger = base * (2.0f + static_cast<float>(word % 4096) / 2048.0f);
+    x[i] = i % 10 == 3   ? std::bit_cast<T>(static_cast<decltype(bits(T()))>(at))
+           : i % 10 == 7 ? rounded<T>(larger)
+                         : rounded<T>(base / 4096.0f);
+  }
+  return x;
+}
+
 struct maker {
   char const* name;
   std::vector<float> (*make)(std::size_t V, std::uint32_t seed);

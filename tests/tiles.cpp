@@ -13,6 +13,17 @@ namespace {
 
 using namespace cutoff;
 
+/// A group that counts how often it visits tiles.
+struct counting : serial {
+  static inline int visits = 0;
+
+  template <class F>
+  void visit(std::uint16_t const* most, std::uint32_t tiles, std::uint32_t mark, F f) const {
+    ++visits;
+    serial::visit(most, tiles, mark, f);
+  }
+};
+
 /// A row of one maker, plain and with a record of its tiles.
 template <class T>
 class twins {
@@ -22,6 +33,17 @@ class twins {
         memory(tile_record::bytes(
                    tile_record::tiles(tile_record::share(size() / pack<T>::size, 1), 1), false) /
                4) {}
+
+  /// How often tiles are visited to cut the row: to look, and to write.
+  template <class Rule>
+  int visits(Rule const& rule) {
+    counting::visits = 0;
+    std::vector<T> out(x.size());
+    row<T> const plain{x.data(), size()};
+    cut_row<std::uint64_t>(counting{}, tiled(counting{}, plain, memory.data()), 0, rule,
+                           renorm<T>{rows<T>(out.data(), 1, size())});
+    return counting::visits;
+  }
 
   /// What the two ways write by a rule differs.
   template <domain D, class Rule, class Out, class Sink>
@@ -153,4 +175,46 @@ TEMPLATE_TEST_CASE("a row of which k are left is cut like any other", "[tiles]",
       INFO(maker.name << ", k = " << k);
       CHECK(unlike == 0);
     }
+}
+
+// The guess takes the bin's keys to lie evenly, and sees that they do not: they lie higher, or lower, or
+// where the guess is there are more of them than can be listed.
+TEMPLATE_TEST_CASE("a row whose entries crowd in a part of a bin is cut like any other", "[tiles]",
+                   float, __half, __nv_bfloat16) {
+  using T = TestType;
+  constexpr std::uint32_t bin = format<T>::hidden / 8;  // keys
+  struct {
+    std::size_t V;
+    std::uint32_t spread;
+  } const shapes[] = {{32000, bin / 64 + 1}, {200000, 1}};
+  for (auto const& [V, spread] : shapes)
+    for (std::uint32_t const place : {0u, bin / 2, bin - bin / 16 - 1}) {
+      auto const x = test::crowded<T>(V, place, spread);
+      double above = 0, in = 0;
+      for (std::size_t i = 0; i < V; ++i) {
+        if (i % 10 == 7) above += static_cast<double>(test::from(x[i]));
+        if (i % 10 == 3) in += static_cast<double>(test::from(x[i]));
+      }
+      twins<T> row(x);
+      int unlike = 0;
+      for (double const part : {0.02, 0.3, 0.5, 0.9}) {
+        auto const p = static_cast<float>(above + part * in);
+        unlike += row.unlike(top_p{p}) + row.unlike(top_p{p, ties::lowest_index});
+      }
+      INFO("V = " << V << ", " << place << " keys over the power of two");
+      CHECK(unlike == 0);
+    }
+}
+
+// The masses that counts give are good enough: tiles are looked at once, and visited once to write.
+TEMPLATE_TEST_CASE("few guesses are wrong", "[tiles]", float, __half, __nv_bfloat16) {
+  using T = TestType;
+  int rows = 0, more = 0;
+  for (char const* name : {"normal1", "normal4", "real", "uniform", "ascending", "mostly_zeros"})
+    for (std::uint32_t seed = 0; seed < 4; ++seed) {
+      twins<T> row(test::to<T>(test::make_row(name, 32000, seed)));
+      for (float const p : {0.5f, 0.9f, 0.95f, 0.99f}) ++rows, more += row.visits(top_p{p}) > 2;
+    }
+  INFO(more << " of " << rows << " rows are looked at more than once");
+  CHECK(more <= (sizeof(T) == 4 ? 1 : rows / 10));
 }

@@ -32,12 +32,20 @@ struct bracket : range<W> {
 };
 
 /// What the group's totals count: bin d has the keys from low + (d << shift), the last of all is last.
-/// Bins over that have what does not count; those below least are left out.
+/// Bins over that have what does not count; keys below least are of no interest.
 struct division {
   std::uint32_t low, last;
   int shift;
   std::uint32_t least = low;
 
+  __host__ __device__ std::uint32_t from(std::uint32_t d) const {
+    std::uint32_t const key = low + (d << shift);
+    return key > least ? key : least;
+  }
+  __host__ __device__ std::uint32_t to(std::uint32_t d) const {
+    std::uint32_t const key = low + (d << shift) + ((1u << shift) - 1);
+    return key < last ? key : last;
+  }
   template <class G>
   __host__ __device__ std::uint32_t count(G const& g, std::uint32_t d) const {
     return d <= (last - low) >> shift && d >= (least - low) >> shift ? g.totals()[d] : 0;
@@ -45,8 +53,7 @@ struct division {
   template <class W>
   __host__ __device__ bracket<W> bin(std::uint32_t d, W above, std::uint32_t n,
                                      std::uint32_t reaching) const {
-    std::uint32_t const from = low + (d << shift), to = from + ((1u << shift) - 1);
-    return {{from, to < last ? to : last, above}, n, reaching};
+    return {{from(d), to(d), above}, n, reaching};
   }
 };
 
@@ -54,7 +61,7 @@ struct division {
 template <group G>
 __host__ __device__ bracket<std::uint32_t> narrowed(G const& g, count, std::uint32_t target,
                                                     division in, std::uint32_t above,
-                                                    std::uint32_t) {
+                                                    std::uint32_t = 0, std::uint32_t = 0) {
   auto const c = g.cross_bins([&](std::uint32_t d) { return in.count(g, d); },
                               [&](std::uint32_t) { return target - above; });
   return in.bin(c.digit, above + c.above, c.at, c.above + c.at);
@@ -63,25 +70,46 @@ __host__ __device__ bracket<std::uint32_t> narrowed(G const& g, count, std::uint
 /// By mass, a guess: the bin that crosses the target if every key weighs as much as the middle of its
 /// bin. Where it is known what lies above the bins and what with them, the guess starts from the end
 /// that has less between it and the pivot. all: that, or 0; if it is not far from what was guessed.
+/// Of a bin with many keys, but less than `dense`, only some are taken, around the place where the
+/// target is crossed if they lie evenly: dense ones are likely not to.
 template <group G, element T, class W>
 __host__ __device__ bracket<W> narrowed(G const& g, mass<T, W> const& m, W target, division in,
-                                        W above, W all) {
-  constexpr W counts = (W{1} << 21) - 1;      // in the low bits of a mass
-  auto const middle = [&](std::uint32_t d) {  // between the two keys there, where bins are even
-    std::uint32_t const n = in.count(g, d), middle_bit = 1u << in.shift >> 1,
-                        key = in.low + (d << in.shift) + middle_bit;
-    W const each = (m.weigh(key - (middle_bit != 0), n != 0) + m.weigh(key, n != 0)) / 2;
-    return static_cast<W>((n * each & ~counts) + n);
+                                        W above, W all, std::uint32_t dense) {
+  constexpr W counts = (W{1} << 21) - 1;  // in the low bits of a mass
+  auto const n = [&](std::uint32_t d) {   // of interest
+    std::uint32_t const of_bin = in.count(g, d), span = in.to(d) - in.from(d) + 1;
+    return span >> in.shift || of_bin == 0
+               ? of_bin
+               : static_cast<std::uint32_t>(std::uint64_t{of_bin} * span >> in.shift);
   };
+  auto const guessed = [&](std::uint32_t d) {  // by the middle of two keys, where bins are even
+    std::uint32_t const each = n(d), middle = (in.to(d) - in.from(d)) / 2;
+    W const mass =
+        (m.weigh(in.from(d) + middle, each != 0) + m.weigh(in.to(d) - middle, each != 0)) / 2;
+    return static_cast<W>((each * mass & ~counts) + each);
+  };
+  W crossed = 0;
   auto const aim = [&](W total) {
     W const wanted = target - above, rest = all - target;
     bool const near = total - all / 16 * 15 < all / 8;
     W const from_end = total > rest ? total - rest : 1;
-    return near && target < all && rest < wanted ? from_end : wanted;
+    return crossed = near && target < all && rest < wanted ? from_end : wanted;
   };
-  auto const c = g.cross_bins(middle, aim);
-  auto const n = [&](W w) { return static_cast<std::uint32_t>(w & counts); };
-  return in.bin(c.digit, above, in.count(g, c.digit), n(c.above + c.at));
+  auto const c = g.cross_bins(guessed, aim);
+  bracket<W> bin =
+      in.bin(c.digit, above, n(c.digit), static_cast<std::uint32_t>((c.above + c.at) & counts));
+  constexpr std::uint32_t enough = 512;  // with 384 some guesses are wrong (bench/README.md)
+  if (sizeof(T) == 4 && bin.n < dense && bin.n > enough && c.at != 0 && bin.low > row<T>::lowest) {
+    int const drop = bit_length(c.at) > 16 ? bit_length(c.at) - 16 : 0;
+    auto const part = static_cast<std::uint32_t>((crossed - c.above) >> drop << 16) /
+                      (static_cast<std::uint32_t>(c.at >> drop) + 1);
+    std::uint32_t const span = bin.last - bin.low, around = span / (bin.n / (enough / 2)),
+                        center = bin.last - static_cast<std::uint32_t>(W{span} * part >> 16);
+    bin.low = center - in.least > around ? center - around : in.least;
+    bin.last = in.last - center > around ? center + around : in.last;
+    bin.n = enough;
+  }
+  return bin;
 }
 
 /// Finds the pivot in a surveyed row by the descent: the way for guesses that were refuted. Not
@@ -111,28 +139,56 @@ struct zoom {
   found<W, X> pivot{};
 };
 
+/// Visits a bracket: within(over) is told of some entries how far their keys are over in.low, as arrays,
+/// and has to look which are not beyond in.last. Returns what a member has seen above it, by k.
+template <group G, element T, domain D, measure K, class W, class F>
+__host__ __device__ typename K::weight look(G const& g, tiled<T, D> const& r, K const& k,
+                                            range<W> in, F within) {
+  constexpr std::uint32_t deep = together<T>;
+  std::uint32_t const span = in.last - in.low, reach = r.highest - in.low;
+  typename K::weight beyond = 0;
+  auto const see = [&]<std::size_t N>(T const(&x)[N]) {
+    std::uint32_t over[N];
+    T above[N];  // what is not stays, as 0: no branch, so that the sums of many overlap
+    unrolled<N>([&](std::uint32_t e) {
+      over[e] = r.over(in.low, x[e]);
+      above[e] = over[e] > span && over[e] <= reach ? x[e] : from_bits<T>(0);
+    });
+    beyond += k.weigh_values(above);
+    within(over);
+  };
+  visit_from<deep>(g, r, in.low, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
+    unrolled<deep>([&](std::uint32_t u) {
+      if (at[u] < r.share) see(x[u].at);
+    });
+  });
+  r.singles(g, [&](std::uint32_t i) {
+    T const alone[1] = {r.data[i]};
+    see(alone);
+  });
+  return beyond;
+}
+
 /// Looks at a bracket again, by finer bins. What lies above it is known then: if that is the target or
 /// more, the bracket comes back as it was.
 template <group G, element T, domain D, measure M, measure K, class W>
 __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W target, K const& k,
                                 bracket<W> in) {
   using X = typename K::weight;
-  std::uint32_t const span = in.last - in.low, reach = r.highest - in.low;
+  std::uint32_t const span = in.last - in.low;
   int const bits = bit_length(std::uint64_t{span}), shift = bits > 8 ? bits - 8 : 0;
   std::uint32_t* const counts = r.spare();
   g.sync();
   for (std::uint32_t d = g.unit_rank(); d < radix; d += G::threads) counts[d] = 0;
   g.sync_unit();
-  X beyond = 0;
   std::uint32_t below_least = 0, most = 0;
-  sweep_from(g, r, in.low, [&](std::uint32_t, T x) {
-    std::uint32_t const over = r.over(in.low, x);
-    beyond += k.weigh_value(over > span && over <= reach ? x : from_bits<T>(0),
-                            over > span && over <= reach);
-    if (over > span) return;
-    g.increment(counts[over >> shift]);
-    below_least = span - over > below_least ? span - over : below_least;
-    most = over > most ? over : most;
+  X beyond = look(g, r, k, in, [&]<std::size_t N>(std::uint32_t const(&over)[N]) {
+    unrolled<N>([&](std::uint32_t e) {
+      if (over[e] > span) return;
+      g.increment(counts[over[e] >> shift]);
+      below_least = span - over[e] > below_least ? span - over[e] : below_least;
+      most = over[e] > most ? over[e] : most;
+    });
   });
   g.sync_unit();  // the totals' memory is free
   g.clear_totals();
@@ -169,7 +225,14 @@ __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W 
     z.pivot = {{key, reached ? in.above : static_cast<W>(in.above + at), reached ? at : W{0}},
                static_cast<X>(beyond + n * k.weigh(key))};
   } else {
-    z.in = narrowed(g, m, target, bins, in.above, W{0});
+    z.in = narrowed(g, m, target, bins, in.above, W{0}, r.length);
+    // A guess, for which so few are in a bin that three may be listed.
+    if (std::same_as<M, K> && z.in.n < radix) {
+      std::uint32_t const bin = 1u << shift;
+      z.in.low = z.in.low - in.low > bin ? z.in.low - bin : in.low;
+      z.in.last = in.last - z.in.last > bin ? z.in.last + bin : in.last;
+      z.in.n *= 3;
+    }
   }
   return z;
 }
@@ -255,22 +318,23 @@ struct by_rank {
 
 /// Finds the pivot in what the units have listed of a range: in their lists together, of length n, or in
 /// each its own, which are narrowed first by a step of the descent, until few enough keys are left to be
-/// sorted. beyond: what lies above the range, by k.
+/// sorted. beyond: what lies above the range, by k. Returns whether there was room for all in the lists.
 ///
 /// Group:   every member calls, all get the result; barriers
 /// Cost:    by_rank's; if narrowed two reads of the lists and a histogram more
 template <group G, element T, domain D, measure M, measure K, class W, class X>
-__host__ __device__ found<W, X> find_in_lists(G const& g, tiled<T, D> const& r, bool narrows,
-                                              std::uint32_t n, M const& m, W target, K const& k,
-                                              range<W> in, X beyond) {
+__host__ __device__ bool find_in_lists(G const& g, tiled<T, D> const& r, bool narrows,
+                                       std::uint32_t n, M const& m, W target, K const& k,
+                                       range<W> in, X beyond, found<W, X>& f) {
   constexpr bool alike = std::same_as<M, K>;
-  listed<T, D> const own{r.record.list, g.slots()};
+  constexpr std::uint32_t room = tile_record::room;
+  listed<T, D> const own{r.record.list, g.slots() > room ? 0 : g.slots()};
   bool const reached = !narrows || narrow(g, own, m, target, in) != 0;
   if constexpr (G::threads >= by_rank::most) {
     std::uint32_t *const left = r.spare(), *const keys = narrows ? left : r.record.list;
     X above = beyond;
     if (narrows) {
-      g.restart();
+      g.restart(room);
       g.sync_unit();
       X over = 0;
       sweep(g, own, [&](std::uint32_t, std::uint32_t key) {
@@ -283,22 +347,26 @@ __host__ __device__ found<W, X> find_in_lists(G const& g, tiled<T, D> const& r, 
       above = alike ? static_cast<X>(in.above) : static_cast<X>(beyond + all.sum);
       n = all.n;
     }
-    if (reached && n <= by_rank::most)
-      return by_rank::find(g, keys, n, m, target, k, in.above, above, r.lowest);
+    if (n > room) return false;
+    if (reached && n <= by_rank::most) {
+      f = by_rank::find(g, keys, n, m, target, k, in.above, above, r.lowest);
+      return true;
+    }
+  } else if (g.max(g.slots() > room)) {
+    return false;
   }
-  found<W, X> f{{r.lowest, in.above, 0}, 0};
+  f = {{r.lowest, in.above, 0}, 0};
   if (reached) f.at = descend(g, own, m, target, in);
   if constexpr (alike)
     f.kept = f.at.above + f.at.at;
   else
     f.kept = static_cast<X>(beyond + kept_measure(g, own, k, f.at.key));
-  return f;
+  return true;
 }
 
 /// Lists all keys from `low` up, and where they are: few.
 template <group G, element T, domain D>
-__host__ __device__ void hold(G const& g, tiled<T, D>& r, std::uint32_t low) {
-  r.held = low;
+__host__ __device__ void hold(G const& g, tiled<T, D> const& r, std::uint32_t low) {
   sweep_from(g, r, low, [&](std::uint32_t i, T x) {
     std::uint32_t const over = r.over(low, x);
     if (over > r.highest - low) return;
@@ -308,41 +376,28 @@ __host__ __device__ void hold(G const& g, tiled<T, D>& r, std::uint32_t low) {
   });
 }
 
-/// Lists the keys of a bracket, of which the counts say that there is room for all. Returns what a
-/// member has seen to lie above it, by k.
+/// Lists the keys of a bracket, as far as there is room. Returns what a member has seen above, by k.
 template <group G, element T, domain D, measure K, class W>
 __host__ __device__ typename K::weight list(G const& g, tiled<T, D> const& r, K const& k,
-                                            bracket<W> in) {
-  constexpr std::uint32_t n = pack<T>::size, deep = together<T>;
-  typename K::weight beyond = 0;
-  std::uint32_t const span = in.last - in.low, reach = r.highest - in.low;
-  auto const see = [&](T x) {  // whether to list it
-    std::uint32_t const over = r.over(in.low, x);
-    bool const higher = over > span && over <= reach;
-    T const counting = higher ? x : from_bits<T>(0);  // no branch: the sums of many overlap
-    beyond += k.weigh_value(counting, higher);
-    return over <= span;
-  };
-  visit_from<deep>(g, r, in.low, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
-    std::uint32_t listed = 0;  // a bit an element
-    unrolled<deep>([&](std::uint32_t u) {
-      if (at[u] < r.share)
-        unrolled<n>(
-            [&](std::uint32_t e) { listed |= std::uint32_t{see(x[u].at[e])} << (u * n + e); });
-    });
-    std::uint32_t to = g.slot(static_cast<std::uint32_t>(cuda::std::popcount(listed)));
-    if (listed == 0) return;
-    unrolled<deep>([&](std::uint32_t u) {
-      unrolled<n>([&](std::uint32_t e) {
-        if (listed >> (u * n + e) & 1) r.record.list[to++] = in.low + r.over(in.low, x[u].at[e]);
-      });
+                                            range<W> in) {
+  std::uint32_t const span = in.last - in.low;
+  return look(g, r, k, in, [&]<std::size_t N>(std::uint32_t const(&over)[N]) {
+    std::uint32_t n = 0;
+    unrolled<N>([&](std::uint32_t e) { n += over[e] <= span; });
+    if (n == 0) return;
+    std::uint32_t to = g.slot(n);
+    if (to + n > tile_record::room) return;
+    unrolled<N>([&](std::uint32_t e) {
+      if (over[e] <= span) r.record.list[to++] = in.low + over[e];
     });
   });
-  r.singles(g, [&](std::uint32_t i) {
-    T const x = r.data[i];
-    if (see(x)) r.record.list[g.slot()] = in.low + r.over(in.low, x);
-  });
-  return beyond;
+}
+
+/// The bins that survey's counts were added up of.
+template <element T, domain D>
+__host__ __device__ division window(tiled<T, D> r) {
+  std::uint32_t const low = r.lowest + (r.window << r.bin_bits), span = (radix << r.bin_bits) - 1;
+  return {low, r.highest - low < span ? r.highest : low + span, r.bin_bits};
 }
 
 /// Where a guess by mass is looked for, between two keys: in its bin; in rows of 16-bit types, whose
@@ -367,6 +422,29 @@ __host__ __device__ bracket<W> widened(G const& g, tiled<T, D> const& r, bracket
   return in;
 }
 
+/// The next guess by mass, between two keys, moved by what is known now: either all there is down to
+/// lowest (ends_there), or what lies above highest. What has no counts any more is one bracket.
+///
+/// Group:   every member calls, all get the result; barriers
+template <group G, element T, domain D, class W>
+__host__ __device__ bracket<W> corrected(G const& g, tiled<T, D> const& r, mass<T, W> const& m,
+                                         W target, std::uint32_t lowest, std::uint32_t highest,
+                                         bool ends_there, W known) {
+  division bins = window(r);
+  bracket<W> in{{lowest, highest, 0}, ~0u, ~0u};
+  if (highest < bins.low) return in;
+  if (highest < bins.last) bins.last = highest;
+  if (lowest > bins.low) bins.least = lowest;
+  g.sync();
+  g.clear_totals();
+  g.sync();
+  g.add_up(r.record.counts + r.window, nullptr);
+  bracket<W> const bin =
+      narrowed(g, m, target, bins, ends_there ? W{0} : known, ends_there ? known : W{0}, 0);
+  if (bin.n > 0) in = widened(g, r, bin, lowest, highest);
+  return in;
+}
+
 /// Finds the pivot in a surveyed row: a bracket, one look, a short list.
 ///
 /// Group:   every member calls, all get the result; barriers
@@ -381,18 +459,16 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
   constexpr bool alike = std::same_as<M, K>, counted = std::same_as<M, count>;
   static_assert(alike || counted, "a mass is what is kept, or nothing is looked for by mass");
   constexpr std::uint32_t room = tile_record::room;
-  std::uint32_t const first = r.lowest + (r.window << r.bin_bits);
-  std::uint32_t const window = (radix << r.bin_bits) - 1;
-  std::uint32_t const last = r.highest - first < window ? r.highest : first + window;
   bool const minus = D != domain::logits && g.totals()[radix] != 0;
   W sum = 0;  // what the row's masses most often add up to
   if constexpr (!counted) sum = m.target(1.0f);
-  bracket<W> in = narrowed(g, m, target, division{first, last, r.bin_bits}, W{0}, sum);
+  division const bins = window(r);
+  bracket<W> in = narrowed(g, m, target, bins, W{0}, sum, r.length / 8);
   if (counted && in.n == 0) {  // not in these bins
     if (r.window == 0) return found<W, X>{{r.lowest, in.above, 0}, 0};
     return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
   }
-  if (minus && in.low == r.lowest)  // -0 is no number of bits over 0
+  if (counted && minus && in.low == r.lowest)  // -0 is no number of bits over 0
     return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
   if (r.background && in.reaching <= r.length / 64) fill(g, r, r.share);
   // A guess of so many keys, zeros perhaps, that they would have to be counted again: if few lie above
@@ -404,12 +480,12 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
   std::uint32_t const bottom = r.lowest + !counted;    // what weighs nothing is no pivot
   std::uint32_t lowest = bottom, highest = r.highest;  // between these is the pivot
   if (few) {
-    std::uint32_t n = in.reaching, d = (in.low - first) >> r.bin_bits;
+    std::uint32_t n = in.reaching, d = (in.low - bins.low) >> r.bin_bits;
     // And those of the next bins, as far as they are sorted as quickly: the guess may be too high.
     if (!counted)
-      for (int bins = 8; bins > 0 && d > 1 && n + g.totals()[d - 1] <= by_rank::quick(g); --bins)
+      for (int more = 8; more > 0 && d > 1 && n + g.totals()[d - 1] <= by_rank::quick(g); --more)
         n += g.totals()[--d];
-    in = {{first + (d << r.bin_bits), r.highest, 0}, n, n};
+    in = {{bins.low + (d << r.bin_bits), r.highest, 0}, n, n};
   } else if constexpr (!counted) {
     in = widened(g, r, in, lowest, highest);
   }
@@ -429,12 +505,13 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
         g.restart();
         g.sync_unit();
       }
-      if (few && attempt == 0)
+      bool const holds = few && attempt == 0, sums = !std::same_as<K, nothing> && !holds;
+      bool const narrows = G::threads < by_rank::most || in.n > by_rank::quick(g);
+      r.held = holds ? in.low : ~0u;
+      if (holds)
         hold(g, r, in.low);
       else
-        r.held = ~0u, beyond = list(g, r, k, in);
-      bool const sums = !std::same_as<K, nothing> && r.held != in.low;
-      bool const narrows = G::threads < by_rank::most || in.n > by_rank::quick(g);
+        beyond = list(g, r, k, in);
       std::uint32_t n = 0;  // of all lists together
       if (!narrows) {
         auto const all = g.pool(r.record.list, room, beyond, sums);
@@ -446,30 +523,22 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
       }
       g.keep();
       if constexpr (!counted) in.above = static_cast<W>(beyond);
-      if (in.above < target) f = find_in_lists(g, r, narrows, n, m, target, k, in, beyond);
+      if (in.above < target && !find_in_lists(g, r, narrows, n, m, target, k, in, beyond, f)) {
+        in.n = ~0u;  // so many that they are counted first
+        continue;
+      }
     }
-    bool const low = in.above >= target;  // a wrong guess
+    bool const low = in.above >= target;  // a wrong guess, or else a right one or too high
     if (!low && f.at.reached()) return f;
     if (!low && in.low <= bottom) {  // the target is out of reach
       f.at.key = r.lowest;
       return f;
     }
     if constexpr (counted) break;  // never, since counts are no guess
-    // What is known of the masses now moves the guess. Below the window all is one bracket.
     (low ? lowest : highest) = low ? in.last + 1 : in.low - 1;
-    W const above = low ? in.above : f.at.above;  // the edge of what was looked at
-    in = {{lowest, highest, 0}, ~0u, ~0u};
     if (lowest > highest) break;
-    if (highest < first) continue;
-    g.sync();
-    g.clear_totals();
-    g.sync();
-    g.add_up(r.record.counts + r.window, nullptr);
-    division const left{first, highest < last ? highest : last, r.bin_bits,
-                        lowest > first ? lowest : first};
-    in = narrowed(g, m, target, left, low ? W{0} : above, low ? above : W{0});
-    in = widened(g, r, in, lowest, highest);
-    if (in.n == 0) in = {{lowest, highest, 0}, ~0u, ~0u};
+    if constexpr (!counted)
+      in = corrected(g, r, m, target, lowest, highest, low, low ? in.above : f.at.above);
   }
   return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
 }

@@ -53,14 +53,11 @@ class team : public collectives<Scope> {
   __host__ __device__ scanned<W> scan_unit(W x) const {
     NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::scan_unit(x);), (return {W{0}, x};))
   }
-  __host__ __device__ void restart() const {
-    NV_IF_TARGET(NV_IS_DEVICE, (if (Scope::rank() == 0) s.slots = 0;))
+  __host__ __device__ void restart(std::uint32_t most = ~0u) const {
+    NV_IF_TARGET(NV_IS_DEVICE, (if (Scope::rank() == 0) s.slots = s.slots > most ? most + 1 : 0;))
   }
-  __host__ __device__ std::uint32_t slot() const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return atomicAdd(&s.slots, 1u);), (return 0;))
-  }
-  __host__ __device__ std::uint32_t slot(std::uint32_t n) const {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return slot_of_warp(n);), (return 0;))
+  __host__ __device__ std::uint32_t slot(std::uint32_t n = 1) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return atomicAdd(&s.slots, n);), (return 0;))
   }
   __host__ __device__ std::uint32_t slots() const { return s.slots; }
   __host__ __device__ void keep() const {
@@ -156,14 +153,6 @@ class team : public collectives<Scope> {
         if (last) return;
       }
     }
-  }
-
-  __device__ std::uint32_t slot_of_warp(std::uint32_t n) const {
-    if (!__any_sync(~0u, n != 0)) return 0;
-    auto const [before, total] = base::scan_warp(n);
-    std::uint32_t first = 0;
-    if (Scope::rank() % 32 == 0) first = atomicAdd(&s.slots, total);
-    return __shfl_sync(~0u, first, 0) + before;
   }
 
   __device__ void add_units_up(std::uint32_t const* counts, std::uint32_t const* odd) const {

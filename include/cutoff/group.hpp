@@ -149,10 +149,12 @@ struct serial {
       if (bin(d) >= target - above) return crossing<W>{d, above, bin(d)};
     return crossing<W>{0, above, 0};
   }
-  /// Slots 0, 1, ... to whoever asks, by whole warps where for several; how many, after a barrier.
-  __host__ __device__ void restart() const { taken = 0; }
-  __host__ __device__ std::uint32_t slot() const { return taken++; }
-  __host__ __device__ std::uint32_t slot(std::uint32_t n) const { return (taken += n) - n; }
+  /// Slots 0, 1, ... to whoever asks, n in a row; how many, after a barrier. Begun again from most + 1
+  /// on if there were more than that, so that who counts on them sees it.
+  __host__ __device__ void restart(std::uint32_t most = ~0u) const {
+    taken = taken > most ? most + 1 : 0;
+  }
+  __host__ __device__ std::uint32_t slot(std::uint32_t n = 1) const { return (taken += n) - n; }
   __host__ __device__ std::uint32_t slots() const { return taken; }
   /// Lets kept() be slots(), also when that begins again.
   __host__ __device__ void keep() const { kept_slots = taken; }

@@ -5,6 +5,7 @@
 // 2^20 entries and s = 75 - e in 128 bits beyond.
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <cuda/std/bit>
 #include <cuda/std/limits>
@@ -40,6 +41,10 @@ struct nothing {
   __host__ __device__ weight weigh(std::uint32_t, bool = true) const { return 0; }
   template <element T>
   __host__ __device__ weight weigh_value(T, bool) const {
+    return 0;
+  }
+  template <class T, std::size_t N>
+  __host__ __device__ weight weigh_values(T const (&)[N]) const {
     return 0;
   }
 };
@@ -91,16 +96,22 @@ class mass {
     return static_cast<W>(high) >> (drop < limit ? drop : limit);
   }
 
-  /// The weight of a finite value >= 0, given as 0 where it is not there. Where doubles are as fast as integers, in two instructions of
-  /// theirs and two of these: in [2^52, 2^53) a double's bits count units, and rounding down is floor.
+  /// The weight of a finite value >= 0, given as 0 where it is not there.
   __host__ __device__ W weigh_value(T x, bool = true) const {
+    T const alone[1] = {x};
+    return weigh_values(alone);
+  }
+  /// The sum of their weights. Where doubles are as fast as integers, in two instructions each: in
+  /// [2^52, 2^53) a double's bits count units, and rounding down is floor.
+  template <std::size_t N>
+  __host__ __device__ W weigh_values(T const (&x)[N]) const {
     if constexpr (sizeof(W) == 8) {
-      NV_DISPATCH_TARGET(NV_IS_EXACTLY_SM_80, (return by_double(to_float(x));), NV_IS_EXACTLY_SM_90,
-                         (return by_double(to_float(x));), NV_IS_EXACTLY_SM_100,
-                         (return by_double(to_float(x));), NV_ANY_TARGET,
-                         (return weigh(to_bits(x) | f::sign);))
+      static_assert(N <= 256, "so many of 44 bits are below 2^52");
+      NV_DISPATCH_TARGET(NV_IS_EXACTLY_SM_80, (return by_doubles(x);), NV_IS_EXACTLY_SM_90,
+                         (return by_doubles(x);), NV_IS_EXACTLY_SM_100, (return by_doubles(x);),
+                         NV_ANY_TARGET, (return one_by_one(x);))
     } else {
-      return weigh(to_bits(x) | f::sign);
+      return one_by_one(x);
     }
   }
 
@@ -166,13 +177,25 @@ class mass {
     return point + f::bias - static_cast<int>(top - (f::sign >> f::mantissa));
   }
 
+  template <std::size_t N>
+  __host__ __device__ W one_by_one(T const (&x)[N]) const {
+    W sum = 0;
+    for (T const each : x) sum += weigh(to_bits(each) | f::sign);
+    return sum;
+  }
+
 #ifdef __CUDACC__
-  __device__ W by_double(float x) const {
-    double wide;  // in PTX, since --use_fast_math flushes subnormals in conversions
-    asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(x));
+  template <std::size_t N>
+  __device__ W by_doubles(T const (&x)[N]) const {
     double const unit = __hiloint2double((1023 + scale()) << 20, 0);
-    return static_cast<W>(__double_as_longlong(__fma_rd(wide, unit, 0x1p52)) -
-                          (std::int64_t{1023 + 52} << 52));
+    double sum = 0x1p52;
+#pragma unroll
+    for (std::size_t i = 0; i < N; ++i) {
+      double wide;  // in PTX, since --use_fast_math flushes subnormals in conversions
+      asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(to_float(x[i])));
+      sum = __fma_rd(wide, unit, sum);
+    }
+    return static_cast<W>(__double_as_longlong(sum) - (std::int64_t{1023 + 52} << 52));
   }
 #endif
 

@@ -4,14 +4,14 @@
 //  1. survey, the only sweep that reads every element, records the largest key of each tile of 64
 //     bytes and counts the keys by their top bits, eight bins to a power of two.
 //  2. A pivot by count lies in the bin where the counts from the top reach the target. For a pivot
-//     by mass the counts, each weighed as the middle of its bin, give a guess of the bin. Where so
-//     few keys reach the bin that most of the output is zeros, they are written from here on, by the
-//     bulk copy engine where there is one.
+//     by mass the counts, each weighed as the middle of its bin, give a guess of the bin, and of the
+//     place in it. Where so few keys reach the bin that most of the output is zeros, they are written
+//     from here on, by the bulk copy engine where there is one.
 //  3. Later looks visit only tiles that have a key in or above that range. As long as it holds more
-//     keys than the list, a look counts it by finer bins. The last look lists it, and sums what lies
-//     above: now a guess is proved, or refuted.
+//     keys than the list, a look counts it by finer bins: by single keys in the end, whose counts are
+//     the answer. The last look lists it, and sums what lies above: now a guess is proved, or refuted.
 //  4. A short list is sorted by counting before each key; a long one is narrowed first by a step of the
-//     same descent as ever. Where a guess was wrong, the looks go on at the side where the pivot lies.
+//     same descent as ever. Where a guess was wrong, the exact mass at its edge gives the next one.
 //
 // survey is here, with what visits tiles; the rest is in find.hpp.
 
@@ -26,7 +26,7 @@ inline namespace v0 {
 /// What a row's group must lend it: shared memory of each unit.
 struct tile_record {
   static constexpr std::uint32_t bins = 4096, room = 6144;
-  static constexpr std::uint32_t quads = 2;  // of packs that survey has in flight
+  static constexpr std::uint32_t quads = 2;  // of packs that survey has in flight, at most
 
   std::uint32_t* list;    // [room] keys
   std::uint32_t* counts;  // [bins]
@@ -160,6 +160,7 @@ __host__ __device__ void fill(G const& g, tiled<T, D>& r, std::uint32_t packs) {
 template <group G, element T, domain D>
 __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
   constexpr std::uint32_t n = pack<T>::size, infinity = format<T>::infinity;
+  // Twice as many entries would be too many for the registers (bench/README.md).
   constexpr std::uint32_t quads = sizeof(T) == 4 ? tile_record::quads : 1, deep = 4 * quads;
   std::uint32_t* const counts = r.record.counts;
   std::uint32_t const rank = g.unit_rank();
