@@ -124,7 +124,7 @@ struct tiled : row<T, D> {
   /// Memory of the counts that is free once units have met after these were added up: room for `radix`
   /// keys and 16 zeros. Those that may be added up again, of probabilities, are not there.
   __host__ __device__ std::uint32_t* spare() const {
-    constexpr std::uint32_t kept = D == domain::logits ? 0 : (used + 31) / 32 * 32;
+    constexpr std::uint32_t kept = D == domain::logits ? 0 : (used | 31) + 1;  // whole lines
     static_assert(kept + radix + 16 <= tile_record::bins);
     return record.counts + kept;
   }
