@@ -129,12 +129,11 @@ template <group G, element T, domain D, measure M, measure K, class W>
   return f;
 }
 
-/// A finer bracket, and what lies above the one it was found in, by the measure of the kept mass. Or, if
-/// that one's keys were all alike or had a bin each, the pivot: not reached, its key means nothing.
+/// A finer bracket. Or, if the keys of the one looked at were all alike or had a bin each, the pivot: not
+/// reached, its key means nothing.
 template <class W, class X>
 struct zoom {
   bracket<W> in;
-  X beyond;
   bool settled = false;
   found<W, X> pivot{};
 };
@@ -196,7 +195,7 @@ __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W 
   g.add_up(counts, nullptr);
   if constexpr (!std::same_as<K, nothing>) beyond = g.sum(beyond);
   if constexpr (std::same_as<M, K>) in.above = beyond;
-  zoom<W, X> z{in, beyond};
+  zoom<W, X> z{in};
   if (in.above >= target) return z;  // a wrong guess, too low
   division const bins{in.low, in.last, shift};
   if (shift == 0) {
@@ -528,7 +527,7 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
         continue;
       }
     }
-    bool const low = in.above >= target;  // a wrong guess, or else a right one or too high
+    bool const low = in.above >= target;  // a wrong guess; else it is right, or too high
     if (!low && f.at.reached()) return f;
     if (!low && in.low <= bottom) {  // the target is out of reach
       f.at.key = r.lowest;
