@@ -98,7 +98,8 @@ __host__ __device__ bracket<W> narrowed(G const& g, mass<T, W> const& m, W targe
   auto const c = g.cross_bins(guessed, aim);
   bracket<W> bin =
       in.bin(c.digit, above, n(c.digit), static_cast<std::uint32_t>((c.above + c.at) & counts));
-  constexpr std::uint32_t enough = 512;  // with 384 some guesses are wrong (bench/README.md)
+  constexpr std::uint32_t least = 512;  // with 384 some guesses are wrong (bench/README.md)
+  std::uint32_t const enough = bin.n / 8 > least ? bin.n / 8 : least;
   if (sizeof(T) == 4 && bin.n < dense && bin.n > enough && c.at != 0 && bin.low > row<T>::lowest) {
     int const drop = bit_length(c.at) > 16 ? bit_length(c.at) - 16 : 0;
     auto const part = static_cast<std::uint32_t>((crossed - c.above) >> drop << 16) /
