@@ -216,6 +216,35 @@ std::vector<T> crowded(std::size_t V, std::uint32_t place, std::uint32_t spread)
   return x;
 }
 
+/// Rows, most of which stays under top-p, that a sample of every sixteenth tile is wrong about.
+enum class lie {
+  lower,     // the others' entries are a quarter lower
+  higher,    // a quarter higher, so that they add up to more
+  crowd,     // all have a value that is not rare in the sample
+  outlier,   // one of them is far larger than all others, which are too small to be exact beside it
+  no_number  // infinities, NaN, and what is below zero
+};
+inline constexpr lie lies[] = {lie::lower, lie::higher, lie::crowd, lie::outlier, lie::no_number};
+
+inline std::vector<float> misleading(std::size_t V, lie how, std::uint32_t seed) {
+  std::vector<float> x = normal1(V, seed);
+  float const each = 1.0f / static_cast<float>(V), huge = std::numeric_limits<float>::infinity();
+  for (std::size_t i = 0; i < V; ++i) {
+    if (how == lie::outlier) {  // one in ten weighs what all ten should
+      auto const word = static_cast<float>(random_word(seed, i) % 4096);
+      x[i] = random_word(~seed, i) % 10 == 0 ? 9.8f * each : 0x1p-22f * (1.0f + word / 4096.0f);
+    }
+    if (i / 16 % 16 == 0) continue;
+    if (how == lie::lower) x[i] *= 0.75f;
+    if (how == lie::higher) x[i] *= 1.25f;
+    if (how == lie::crowd) x[i] = 0.4f * each;
+    if (how == lie::outlier && i == V - 70) x[i] = 0.9f;
+    if (how == lie::no_number && i % 1000 == 77)
+      x[i] = i % 3 == 0 ? huge : i % 3 == 1 ? huge - huge : -x[i];
+  }
+  return x;
+}
+
 struct maker {
   char const* name;
   std::vector<float> (*make)(std::size_t V, std::uint32_t seed);

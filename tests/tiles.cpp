@@ -1,9 +1,11 @@
 // A surveyed row is cut like any other: survey, bracket, look, list, and what remains when the list is
 // too long or the guess refuted.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <cutoff/cut.hpp>
+#include <functional>
 #include <vector>
 
 #include "catch.hpp"
@@ -204,6 +206,61 @@ TEMPLATE_TEST_CASE("a row whose entries crowd in a part of a bin is cut like any
       INFO("V = " << V << ", " << place << " keys over the power of two");
       CHECK(unlike == 0);
     }
+}
+
+// A sample says where the pivot of a row is likely to be of which much stays.
+TEST_CASE("much of a row stays: it is looked at while it is read", "[tiles]") {
+  int rows = 0, more = 0;
+  for (char const* name : {"normal1", "uniform", "ascending", "descending"})
+    for (std::size_t const V : {65536, 151936})
+      for (std::uint32_t seed = 0; seed < 3; ++seed) {
+        twins<float> row(test::make_row(name, V, seed));
+        for (float const p : {0.5f, 0.9f, 0.95f, 0.99f}) ++rows, more += row.visits(top_p{p}) > 1;
+      }
+  INFO(more << " of " << rows << " rows are looked at again");
+  CHECK(more <= 1);
+}
+
+TEST_CASE("a long row is cut like any other", "[tiles]") {
+  for (auto const& maker : test::makers) {
+    twins<float> row(maker.make(70001, 3));
+    int unlike = 0;
+    for (ties const at : {ties::keep, ties::lowest_index})
+      for (float const p : {0.0f, 0.1f, 0.5f, 0.8f, 0.95f, 0.999f, 0.999999f})
+        unlike += row.unlike(top_p{p, at});
+    INFO(maker.name);
+    CHECK(unlike == 0);
+  }
+}
+
+TEST_CASE("a row that a sample is wrong about is cut like any other", "[tiles]") {
+  for (std::size_t const V : {65536, 70003, 300000})
+    for (test::lie const how : test::lies) {
+      twins<float> row(test::misleading(V, how, 1));
+      int unlike = 0;
+      for (float const p : {0.2f, 0.5f, 0.75f, 0.9f, 0.95f, 0.99f, 0.993f, 0.999f})
+        unlike += row.unlike(top_p{p}) + row.unlike(top_p{p, ties::lowest_index});
+      INFO("V = " << V << ", lie " << static_cast<int>(how));
+      CHECK(unlike == 0);
+    }
+}
+
+// All that lies above the range is the target to the unit, or all that lies in it and above.
+TEST_CASE("a mass that is met exactly at the edge of what a sample tells", "[tiles]") {
+  for (std::uint32_t seed = 0; seed < 4; ++seed) {
+    std::vector<float> x = test::normal1(65536, seed);
+    std::vector<float> sorted = x;
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    twins<float> row(x);
+    int unlike = 0;
+    double sum = 0;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      sum += static_cast<double>(sorted[i]);
+      if (i % 640 == 0 && sum < 0.999) unlike += row.unlike(top_p{static_cast<float>(sum)});
+    }
+    CAPTURE(seed);
+    CHECK(unlike == 0);
+  }
 }
 
 // The masses that counts give are good enough: tiles are looked at once, and visited once to write.

@@ -3,7 +3,7 @@
 
 #include <driver_types.h>
 
-#include "find.hpp"
+#include "sample.hpp"
 #include "sink.hpp"
 
 namespace cutoff {
@@ -24,7 +24,10 @@ __host__ __device__ void cut_row(G const& g, Row r, std::int64_t b, Rule const& 
     if constexpr (requires { sink.blank(r, b); }) r.background = sink.blank(r, b);
     if constexpr (requires { rule.keeps_few(r, b); })
       r.early = r.background && rule.keeps_few(r, b);
-    largest = survey(g, r);
+    if constexpr (Rule::weighs)
+      largest = survey_by_mass<W>(g, r, rule.p[b]);
+    else
+      largest = survey(g, r);
   } else if constexpr (weighs) {
     largest = largest_key(g, r);
   }

@@ -39,6 +39,14 @@ using tiles = form<cluster<320, 8>, 2, true>;
 using large = form<cluster<1024, 8>, 1, false>;
 }  // namespace forms
 
+/// Begins to bring a unit's share of a row to the L2 cache, but for what is left over.
+template <group G, element T, domain D>
+__device__ void prefetch(G const& g, row<T, D> r) {
+  auto const address = reinterpret_cast<std::uintptr_t>(r.data + misaligned_head(r.data, r.length));
+  std::uint32_t const each = r.length / pack<T>::size / g.units();
+  if (each > 1) g.prefetch(reinterpret_cast<pack<T> const*>(address) + each * g.unit(), each - 1);
+}
+
 /// Cuts rows; groups take further ones where the grid has too few.
 template <class Form, class Job>
 [[gnu::visibility("hidden")]] __global__ void __launch_bounds__(Form::threads, Form::least)
@@ -51,6 +59,8 @@ template <class Form, class Job>
   wait_for_earlier_kernels();
   for (std::int64_t b = G::scope::index_in_grid(); b < job.in.in.count;
        b += G::scope::groups_in_grid()) {
+    // So few blocks have a multiprocessor each, and memory would wait for them.
+    if (Form::tiles && gridDim.x <= 128) prefetch(g, job.in[b]);
     if constexpr (Form::tiles)
       cut_row<W>(g, tiled(g, job.in[b], cutoff_record), b, job.rule, job.sink);
     else

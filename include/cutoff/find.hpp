@@ -67,6 +67,39 @@ __host__ __device__ bracket<std::uint32_t> narrowed(G const& g, count, std::uint
   return in.bin(c.digit, above + c.above, c.at, c.above + c.at);
 }
 
+/// Whether a sum is what it should be, to a sixteenth.
+template <class W>
+__host__ __device__ bool nearly(W sum, W expected) {
+  return sum - expected / 16 * 15 < expected / 8;
+}
+
+/// The mass of so many keys of a bin, if each weighs as much as its middle; in the low bits, which a mass
+/// has to spare, how many they are.
+template <class W>
+inline constexpr W counted_bits = (W{1} << 21) - 1;
+template <element T, class W>
+__host__ __device__ W guessed_mass(mass<T, W> const& m, std::uint32_t n, std::uint32_t from,
+                                   std::uint32_t to) {
+  std::uint32_t const middle = (to - from) / 2;  // of two keys, where bins are even
+  W const each = (m.weigh(from + middle, n != 0) + m.weigh(to - middle, n != 0)) / 2;
+  return static_cast<W>((n * each & ~counted_bits<W>)+n);
+}
+
+/// Of the n keys of a bin some are left, around the place where the target is crossed if all lie evenly:
+/// so many to either side.
+template <class W>
+__host__ __device__ range<W> around(range<W> bin, std::uint32_t n, crossing<W> c, W crossed,
+                                    std::uint32_t some) {
+  int const drop = bit_length(c.at) > 16 ? bit_length(c.at) - 16 : 0;
+  auto const part = static_cast<std::uint32_t>((crossed - c.above) >> drop << 16) /
+                    (static_cast<std::uint32_t>(c.at >> drop) + 1);
+  constexpr std::uint32_t finer = 16, most = 2;  // last digit of a quotient; bins, if n is small
+  std::uint32_t const span = bin.last - bin.low, times = finer * n / some,
+                      reach = span / (times > finer / most ? times : finer / most) * finer,
+                      center = bin.last - static_cast<std::uint32_t>(W{span} * part >> 16);
+  return {center > reach ? center - reach : 0, center + reach, bin.above};
+}
+
 /// By mass, a guess: the bin that crosses the target if every key weighs as much as the middle of its
 /// bin. Where it is known what lies above the bins and what with them, the guess starts from the end
 /// that has less between it and the pivot. all: that, or 0; if it is not far from what was guessed.
@@ -75,39 +108,28 @@ __host__ __device__ bracket<std::uint32_t> narrowed(G const& g, count, std::uint
 template <group G, element T, class W>
 __host__ __device__ bracket<W> narrowed(G const& g, mass<T, W> const& m, W target, division in,
                                         W above, W all, std::uint32_t dense) {
-  constexpr W counts = (W{1} << 21) - 1;  // in the low bits of a mass
-  auto const n = [&](std::uint32_t d) {   // of interest
+  auto const n = [&](std::uint32_t d) {  // of interest
     std::uint32_t const of_bin = in.count(g, d), span = in.to(d) - in.from(d) + 1;
     return span >> in.shift || of_bin == 0
                ? of_bin
                : static_cast<std::uint32_t>(std::uint64_t{of_bin} * span >> in.shift);
   };
-  auto const guessed = [&](std::uint32_t d) {  // by the middle of two keys, where bins are even
-    std::uint32_t const each = n(d), middle = (in.to(d) - in.from(d)) / 2;
-    W const mass =
-        (m.weigh(in.from(d) + middle, each != 0) + m.weigh(in.to(d) - middle, each != 0)) / 2;
-    return static_cast<W>((each * mass & ~counts) + each);
-  };
+  auto const guessed = [&](std::uint32_t d) { return guessed_mass(m, n(d), in.from(d), in.to(d)); };
   W crossed = 0;
   auto const aim = [&](W total) {
     W const wanted = target - above, rest = all - target;
-    bool const near = total - all / 16 * 15 < all / 8;
     W const from_end = total > rest ? total - rest : 1;
-    return crossed = near && target < all && rest < wanted ? from_end : wanted;
+    return crossed = nearly(total, all) && target < all && rest < wanted ? from_end : wanted;
   };
   auto const c = g.cross_bins(guessed, aim);
-  bracket<W> bin =
-      in.bin(c.digit, above, n(c.digit), static_cast<std::uint32_t>((c.above + c.at) & counts));
+  bracket<W> bin = in.bin(c.digit, above, n(c.digit),
+                          static_cast<std::uint32_t>((c.above + c.at) & counted_bits<W>));
   constexpr std::uint32_t least = 512;  // with 384 some guesses are wrong (bench/README.md)
   std::uint32_t const enough = bin.n / 8 > least ? bin.n / 8 : least;
   if (sizeof(T) == 4 && bin.n < dense && bin.n > enough && c.at != 0 && bin.low > row<T>::lowest) {
-    int const drop = bit_length(c.at) > 16 ? bit_length(c.at) - 16 : 0;
-    auto const part = static_cast<std::uint32_t>((crossed - c.above) >> drop << 16) /
-                      (static_cast<std::uint32_t>(c.at >> drop) + 1);
-    std::uint32_t const span = bin.last - bin.low, around = span / (bin.n / (enough / 2)),
-                        center = bin.last - static_cast<std::uint32_t>(W{span} * part >> 16);
-    bin.low = center - in.least > around ? center - around : in.least;
-    bin.last = in.last - center > around ? center + around : in.last;
+    range<W> const some = around<W>(bin, bin.n, c, crossed, enough / 2);
+    bin.low = some.low > in.least ? some.low : in.least;
+    bin.last = some.last < in.last ? some.last : in.last;
     bin.n = enough;
   }
   return bin;
@@ -140,11 +162,11 @@ struct zoom {
 };
 
 /// Visits a bracket: within(over) is told of some entries how far their keys are over in.low, as arrays,
-/// and has to look which are not beyond in.last. Returns what a member has seen above it, by k.
-template <group G, element T, domain D, measure K, class W, class F>
+/// and has to look which are not beyond in.last. Returns what a member has seen above it, by k. Whole: all
+/// tiles are visited.
+template <bool Whole, group G, element T, domain D, measure K, class W, class F>
 __host__ __device__ typename K::weight look(G const& g, tiled<T, D> const& r, K const& k,
                                             range<W> in, F within) {
-  constexpr std::uint32_t deep = together<T>;
   std::uint32_t const span = in.last - in.low, reach = r.highest - in.low;
   typename K::weight beyond = 0;
   auto const see = [&]<std::size_t N>(T const(&x)[N]) {
@@ -157,11 +179,15 @@ __host__ __device__ typename K::weight look(G const& g, tiled<T, D> const& r, K 
     beyond += k.weigh_values(above);
     within(over);
   };
-  visit_from<deep>(g, r, in.low, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
-    unrolled<deep>([&](std::uint32_t u) {
+  auto const packs = [&]<std::size_t N>(std::uint32_t const(&at)[N], pack<T> const(&x)[N]) {
+    unrolled<N>([&](std::uint32_t u) {
       if (at[u] < r.share) see(x[u].at);
     });
-  });
+  };
+  if constexpr (Whole)
+    visit_all<2 * together<T>>(g, r, packs);
+  else
+    visit_from<together<T>>(g, r, in.low, packs);
   r.singles(g, [&](std::uint32_t i) {
     T const alone[1] = {r.data[i]};
     see(alone);
@@ -182,7 +208,7 @@ __host__ __device__ auto zoomed(G const& g, tiled<T, D> const& r, M const& m, W 
   for (std::uint32_t d = g.unit_rank(); d < radix; d += G::threads) counts[d] = 0;
   g.sync_unit();
   std::uint32_t below_least = 0, most = 0;
-  X beyond = look(g, r, k, in, [&]<std::size_t N>(std::uint32_t const(&over)[N]) {
+  X beyond = look<false>(g, r, k, in, [&]<std::size_t N>(std::uint32_t const(&over)[N]) {
     unrolled<N>([&](std::uint32_t e) {
       if (over[e] > span) return;
       g.increment(counts[over[e] >> shift]);
@@ -318,12 +344,13 @@ struct by_rank {
 
 /// Finds the pivot in what the units have listed of a range: in their lists together, of length n, or in
 /// each its own, which are narrowed first by a step of the descent, until few enough keys are left to be
-/// sorted. beyond: what lies above the range, by k. Returns whether there was room for all in the lists.
+/// sorted. beyond: what lies above the range, by k. Returns whether there was room for all in the lists,
+/// which may be known: fits.
 ///
 /// Group:   every member calls, all get the result; barriers
 /// Cost:    by_rank's; if narrowed two reads of the lists and a histogram more
 template <group G, element T, domain D, measure M, measure K, class W, class X>
-__host__ __device__ bool find_in_lists(G const& g, tiled<T, D> const& r, bool narrows,
+__host__ __device__ bool find_in_lists(G const& g, tiled<T, D> const& r, bool fits, bool narrows,
                                        std::uint32_t n, M const& m, W target, K const& k,
                                        range<W> in, X beyond, found<W, X>& f) {
   constexpr bool alike = std::same_as<M, K>;
@@ -347,12 +374,12 @@ __host__ __device__ bool find_in_lists(G const& g, tiled<T, D> const& r, bool na
       above = alike ? static_cast<X>(in.above) : static_cast<X>(beyond + all.sum);
       n = all.n;
     }
-    if (n > room) return false;
+    if (n > room && !fits) return false;
     if (reached && n <= by_rank::most) {
       f = by_rank::find(g, keys, n, m, target, k, in.above, above, r.lowest);
       return true;
     }
-  } else if (g.max(g.slots() > room)) {
+  } else if (!fits && g.max(g.slots() > room)) {
     return false;
   }
   f = {{r.lowest, in.above, 0}, 0};
@@ -376,20 +403,19 @@ __host__ __device__ void hold(G const& g, tiled<T, D> const& r, std::uint32_t lo
   });
 }
 
-/// Lists the keys of a bracket, as far as there is room. Returns what a member has seen above, by k.
-template <group G, element T, domain D, measure K, class W>
-__host__ __device__ typename K::weight list(G const& g, tiled<T, D> const& r, K const& k,
-                                            range<W> in) {
+/// Lists those of some keys, given as what they are over in.low, that are in a bracket, as far as there
+/// is room.
+template <group G, element T, domain D, class W, std::size_t N>
+__host__ __device__ void list(G const& g, tiled<T, D> const& r, range<W> in,
+                              std::uint32_t const (&over)[N]) {
   std::uint32_t const span = in.last - in.low;
-  return look(g, r, k, in, [&]<std::size_t N>(std::uint32_t const(&over)[N]) {
-    std::uint32_t n = 0;
-    unrolled<N>([&](std::uint32_t e) { n += over[e] <= span; });
-    if (n == 0) return;
-    std::uint32_t to = g.slot(n);
-    if (to + n > tile_record::room) return;
-    unrolled<N>([&](std::uint32_t e) {
-      if (over[e] <= span) r.record.list[to++] = in.low + over[e];
-    });
+  std::uint32_t n = 0;
+  unrolled<N>([&](std::uint32_t e) { n += over[e] <= span; });
+  if (n == 0) return;
+  std::uint32_t to = g.slot(n);
+  if (to + n > tile_record::room) return;
+  unrolled<N>([&](std::uint32_t e) {
+    if (over[e] <= span) r.record.list[to++] = in.low + over[e];
   });
 }
 
@@ -463,7 +489,12 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
   W sum = 0;  // what the row's masses most often add up to
   if constexpr (!counted) sum = m.target(1.0f);
   division const bins = window(r);
-  bracket<W> in = narrowed(g, m, target, bins, W{0}, sum, r.length / 8);
+  bool const foretold = !counted && r.foretells && r.within.low <= r.within.last;
+  bracket<W> in;
+  if (foretold)
+    in = {{r.within.low, r.within.last, static_cast<W>(r.within.above)}, room, ~0u};
+  else
+    in = narrowed(g, m, target, bins, W{0}, sum, r.length / 8);
   if (counted && in.n == 0) {  // not in these bins
     if (r.window == 0) return found<W, X>{{r.lowest, in.above, 0}, 0};
     return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
@@ -499,7 +530,8 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
       settled = z.settled;
     }
     if (!settled && in.above < target) {
-      X beyond = 0;  // what lies above the bracket, by k
+      bool const listed = foretold && attempt == 0;
+      X beyond = listed ? static_cast<X>(in.above) : X{0};  // what lies above the bracket, by k
       if (attempt > 0) {
         g.sync();
         g.restart();
@@ -510,20 +542,21 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
       r.held = holds ? in.low : ~0u;
       if (holds)
         hold(g, r, in.low);
-      else
-        beyond = list(g, r, k, in);
+      else if (!listed)
+        beyond = look<false>(g, r, k, in, [&](auto const& over) { list(g, r, in, over); });
       std::uint32_t n = 0;  // of all lists together
       if (!narrows) {
         auto const all = g.pool(r.record.list, room, beyond, sums);
         beyond = all.sum, n = all.n;
-      } else if (sums) {
+      } else if (sums && !listed) {
         beyond = g.sum(beyond);
       } else {
         g.sync();
       }
       g.keep();
       if constexpr (!counted) in.above = static_cast<W>(beyond);
-      if (in.above < target && !find_in_lists(g, r, narrows, n, m, target, k, in, beyond, f)) {
+      if (in.above < target &&
+          !find_in_lists(g, r, listed, narrows, n, m, target, k, in, beyond, f)) {
         in.n = ~0u;  // so many that they are counted first
         continue;
       }

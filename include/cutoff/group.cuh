@@ -38,7 +38,7 @@ class team : public collectives<Scope> {
   __host__ __device__ void add_up(std::uint32_t const* counts, std::uint32_t const* odd) const {
     NV_IF_TARGET(NV_IS_DEVICE, (add_units_up(counts, odd);))
   }
-  __host__ __device__ std::uint32_t const* totals() const { return s.totals; }
+  __host__ __device__ std::uint32_t* totals() const { return s.totals; }
   template <class F, class Target>
   __host__ __device__ auto cross_bins(F bin, Target target) const {
     NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::template cross_unit<false>(bin, target);),
@@ -77,6 +77,15 @@ class team : public collectives<Scope> {
                  (for (std::uint32_t i = Scope::rank(); i < n; i += threads) zeros[i] = P{};
                   asm volatile("fence.proxy.async.shared::cta;" ::
                                    : "memory");))
+  }
+  template <class P>
+  __host__ __device__ void prefetch(P const* from, std::uint32_t packs) const {
+    NV_IF_TARGET(
+        NV_PROVIDES_SM_90,
+        (if (Scope::rank() == 0 && packs != 0) asm volatile(
+             "cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)),
+             "r"(static_cast<std::uint32_t>(sizeof(P) * packs))
+             : "memory");))
   }
   template <class P>
   __host__ __device__ void fill(P* to, std::uint32_t packs, P const* zeros, std::uint32_t n) const {

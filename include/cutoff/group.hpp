@@ -129,12 +129,14 @@ struct serial {
   /// totals()[d] = counts[d], d < radix, added up over all units; totals()[radix] = *odd, where there
   /// is one. Words of shared memory, counts aligned to 16 bytes; after clear_totals and a barrier of
   /// all. A barrier of the unit at the end: all have to meet before one changes its counts.
-  __host__ __device__ void clear_totals() const {}
-  __host__ __device__ void add_up(std::uint32_t const* counts, std::uint32_t const* odd) const {
-    for (std::uint32_t d = 0; d < radix; ++d) total[d] = counts[d];
-    total[radix] = odd ? *odd : 0;
+  __host__ __device__ void clear_totals() const {
+    for (std::uint32_t& t : total) t = 0;
   }
-  __host__ __device__ std::uint32_t const* totals() const { return total; }
+  __host__ __device__ void add_up(std::uint32_t const* counts, std::uint32_t const* odd) const {
+    for (std::uint32_t d = 0; d < radix; ++d) total[d] += counts[d];
+    if (odd) total[radix] += *odd;
+  }
+  __host__ __device__ std::uint32_t* totals() const { return total; }
   /// cross by each unit for itself, of weights bin(d) that all units agree about; the target is a
   /// function of their total.
   template <class F, class Target>
@@ -168,6 +170,9 @@ struct serial {
   __host__ __device__ pooled<W> pool(std::uint32_t*, std::uint32_t, W x, bool) const {
     return {taken, x};
   }
+  /// Begins to bring so many packs to the L2 cache, where there is a way to.
+  template <class P>
+  __host__ __device__ void prefetch(P const*, std::uint32_t) const {}
   /// Begins to write zeros to so many packs; filled() waits for it. zeros: n packs of them in shared
   /// memory, set by blank_zeros before a barrier, from which they may be copied.
   template <class P>

@@ -13,7 +13,8 @@
 //  4. A short list is sorted by counting before each key; a long one is narrowed first by a step of the
 //     same descent as ever. Where a guess was wrong, the exact mass at its edge gives the next one.
 //
-// survey is here, with what visits tiles; the rest is in find.hpp.
+// survey is here, with what visits tiles; the rest is in find.hpp. Where much of a row will stay, 1 and 3
+// are one look: sample.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -87,6 +88,8 @@ struct tiled : row<T, D> {
                                  minus = format<T>::sign >> bin_bits;
   static constexpr std::uint32_t used = bins > minus ? bins : minus + 1;  // those that are read
 
+  static constexpr bool foretells = sizeof(T) == 4;  // whether within is ever set (sample.hpp)
+
   tile_record record;
   std::uint32_t head, packs;   // elements before the row's first pack, packs of the row
   std::uint32_t first, share;  // of them, the unit's
@@ -95,6 +98,7 @@ struct tiled : row<T, D> {
   bool early = false;          // it will be, for certain
   std::uint32_t blank = 0;     // packs from the unit's first that will be zeros after G::filled
   std::uint32_t held = ~0u;    // all keys of the unit from here up are listed: G::kept, G::where
+  range<std::uint64_t> within{1, 0, 0};  // not empty: its keys are listed, and one is the pivot
 
   template <class G>
   __host__ __device__ tiled(G const& g, row<T, D> r, std::uint32_t* memory)
@@ -249,6 +253,21 @@ __host__ __device__ void visit_from(G const& g, tiled<T, D> const& r, std::uint3
       f(at, x);
     }
   });
+}
+
+/// Calls f(at, x) as visit_from does, for all packs of the unit.
+template <std::uint32_t Deep, group G, element T, domain D, class F>
+__host__ __device__ void visit_all(G const& g, tiled<T, D> const& r, F f) {
+  auto const* const in = r.packed();
+  for (std::uint32_t first = g.unit_rank(); first < r.share; first += Deep * G::threads) {
+    pack<T> x[Deep];
+    std::uint32_t at[Deep];
+    unrolled<Deep>([&](std::uint32_t u) {
+      at[u] = first + u * G::threads;
+      x[u] = at[u] < r.share ? in[at[u]] : pack<T>{};
+    });
+    f(at, x);
+  }
 }
 
 /// Calls f(i, x) at least for each element whose key is >= from: for those of all tiles that have
