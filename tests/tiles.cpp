@@ -234,11 +234,11 @@ TEST_CASE("a long row is cut like any other", "[tiles]") {
 }
 
 TEST_CASE("a row that a sample is wrong about is cut like any other", "[tiles]") {
-  for (std::size_t const V : {65536, 70003, 300000})
+  for (std::size_t const V : {65539, 300000})
     for (test::lie const how : test::lies) {
       twins<float> row(test::misleading(V, how, 1));
       int unlike = 0;
-      for (float const p : {0.2f, 0.5f, 0.6915f, 0.9f, 0.95f, 0.99f, 0.993f, 0.999f})
+      for (float const p : {0.2f, 0.6915f, 0.9f, 0.99f, 0.993f, 0.999f})
         unlike += row.unlike(top_p{p}) + row.unlike(top_p{p, ties::lowest_index});
       INFO("V = " << V << ", lie " << static_cast<int>(how));
       CHECK(unlike == 0);
@@ -247,7 +247,7 @@ TEST_CASE("a row that a sample is wrong about is cut like any other", "[tiles]")
 
 // All that lies above the range is the target to the unit, or all that lies in it and above.
 TEST_CASE("a mass that is met exactly at the edge of what a sample tells", "[tiles]") {
-  for (std::uint32_t seed = 0; seed < 4; ++seed) {
+  for (std::uint32_t seed = 0; seed < 2; ++seed) {
     std::vector<float> x = test::normal1(65536, seed);
     std::vector<float> sorted = x;
     std::sort(sorted.begin(), sorted.end(), std::greater<>());

@@ -432,7 +432,8 @@ template <group G, element T, domain D, class W>
 __host__ __device__ bracket<W> widened(G const& g, tiled<T, D> const& r, bracket<W> in,
                                        std::uint32_t lowest, std::uint32_t highest) {
   if constexpr (sizeof(T) == 2) {
-    constexpr std::uint32_t alone = radix >> r.bin_bits;  // bins whose keys have a counter each
+    constexpr std::uint32_t alone =
+        radix >> tiled<T, D>::bin_bits;  // bins whose keys have a counter each
     std::uint32_t const d = ((in.low - r.lowest) >> r.bin_bits) - r.window;
     std::uint32_t below = alone / 2 - 1, above = alone / 2;
     if (alone < 7) {
