@@ -59,12 +59,13 @@ template <class Form, class Job>
   wait_for_earlier_kernels();
   for (std::int64_t b = G::scope::index_in_grid(); b < job.in.in.count;
        b += G::scope::groups_in_grid()) {
-    // So few blocks have a multiprocessor each, and memory would wait for them.
-    if (Form::tiles && gridDim.x <= 128) prefetch(g, job.in[b]);
-    if constexpr (Form::tiles)
+    if constexpr (Form::tiles) {
+      // So few blocks have a multiprocessor each, and memory would wait for them (bench/README.md).
+      if (gridDim.x <= 128) prefetch(g, job.in[b]);
       cut_row<W>(g, tiled(g, job.in[b], cutoff_record), b, job.rule, job.sink);
-    else
+    } else {
       cut_row<W>(g, job.in[b], b, job.rule, job.sink);
+    }
     let_later_kernels_begin();
     g.sync();  // no block leaves, or begins again, whose memory another one reads
   }

@@ -1,9 +1,10 @@
 #pragma once
 // Rows of which much stays under top-p, read and looked at in one.
 //
-//  1. A sample, one tile in sixteen, is counted by the bins of survey. What will be below the pivot adds
-//     up to 1 - p, of many small entries, which a sample knows well even where it misses the few large
-//     ones. So the counts from below tell where the pivot is, but for some hundred keys.
+//  1. A sample, one tile in sixteen (in 32 of the longest rows), is counted by the bins of survey. What
+//     will be below the pivot adds up to 1 - p, of many small entries, which a sample knows well even
+//     where it misses the few large ones. So the counts from below tell where the pivot is, but for some
+//     hundred keys.
 //  2. If much of the row lies above, the first sweep sums it, and lists the keys around the place, as
 //     a later look would: one look less. If little does, zeros may be written early.
 //  3. What was foretold is proved by the sums. If it was wrong the row is surveyed as ever.
@@ -90,15 +91,14 @@ __host__ __device__ forecast foretell(G const& g, tiled<T, D> const& r, float p)
     if (!much || !even) break;
     // Where the sample has nearly the mass it should have, no entry is far over an eighth.
     std::uint32_t const low = lowest + (c.digit << r.bin_bits);
-    if (low < one - (nearly(all, expected) ? 23 : 21) * power)
-      break;  // below that weights may be no whole numbers
+    // Lower down weights may be no whole numbers.
+    if (low < one - (nearly(all, expected) ? 23 : 21) * power) break;
     if (turn < turns) continue;
     // How many are below is uncertain by less than the root of it.
     std::uint32_t const most = wide * turns >> one_in, enough = 16 + below / 4;
     if (2 * most * most < 3 * below) break;
-    range<W> const likely =
+    told.within =
         around<W>({low, low + last_of_bin, 0}, at, c, crossed, most < enough ? most : enough);
-    told.within = {likely.low, likely.last, 0};
   }
   return told;
 }
