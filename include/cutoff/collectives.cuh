@@ -254,6 +254,18 @@ class collectives {
                                         [&](W) { return target; });
   }
 
+  /// Crosses what each unit puts into its bins.
+  template <class F, class W>
+  __device__ crossing<W> cross_put(F const& own, W target) const {
+    for (std::uint32_t d = Scope::rank(); d < radix; d += threads) {
+      W const w = own(d);
+      for (std::uint32_t l = 0; l < histogram<W>::limbs; ++l)
+        s.limb[l][d] = static_cast<std::uint32_t>(w >> (32 * l));
+    }
+    sync_all();
+    return cross_unit<false>([&](std::uint32_t d) { return bin<W>(d); }, [&](W) { return target; });
+  }
+
   /// Leave: the bins are other units', who may go on only when they have been read.
   template <bool Leave, class F, class Target>
   __device__ auto cross_unit(F const& bin, Target const& aim) const {

@@ -5,6 +5,7 @@
 
 #include "sample.hpp"
 #include "sink.hpp"
+#include "tally.hpp"
 
 namespace cutoff {
 inline namespace v0 {

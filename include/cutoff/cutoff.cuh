@@ -16,7 +16,7 @@ inline namespace v0 {
 template <class W, element T, domain D, class Rule, class Sink>
 struct job {
   using word = W;
-  using value = T;
+  using row = tiled<T, D>;
   static constexpr bool weighs = Rule::weighs || Sink::weighs;
   batch<T, D> in;
   Rule rule;
@@ -110,9 +110,9 @@ template <class Form, class Job>
   bool const newer = built.ptxVersion >= 90;  // clusters, bulk copies, waiting on the device
   if constexpr (Form::tiles) {
     auto const packs =
-        static_cast<std::uint32_t>(job.in.in.length) / pack<typename Job::value>::size;
+        static_cast<std::uint32_t>(job.in.in.length) / pack<typename Job::row::value>::size;
     std::uint32_t const tiles = tile_record::tiles(tile_record::share(packs, units), G::threads);
-    std::size_t const bytes = tile_record::bytes(tiles, newer);
+    std::size_t const bytes = tile_record::bytes(tiles, Job::row::words, newer);
     int id = 0, room = 0;
     if (cudaError_t const e = cudaGetDevice(&id)) return e;
     if (cudaError_t const e =

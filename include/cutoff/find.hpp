@@ -126,7 +126,7 @@ __host__ __device__ bracket<W> narrowed(G const& g, mass<T, W> const& m, W targe
                           static_cast<std::uint32_t>((c.above + c.at) & counted_bits<W>));
   constexpr std::uint32_t least = 512;  // with 384 some guesses are wrong (bench/README.md)
   std::uint32_t const enough = bin.n / 8 > least ? bin.n / 8 : least;
-  if (sizeof(T) == 4 && bin.n < dense && bin.n > enough && c.at != 0 && bin.low > row<T>::lowest) {
+  if (bin.n < dense && bin.n > enough && c.at != 0 && bin.low > row<T>::lowest) {
     range<W> const some = around<W>(bin, bin.n, c, crossed, enough / 2);
     bin.low = some.low > in.least ? some.low : in.least;
     bin.last = some.last < in.last ? some.last : in.last;
@@ -426,29 +426,6 @@ __host__ __device__ division window(tiled<T, D> r) {
   return {low, r.highest - low < span ? r.highest : low + span, r.bin_bits};
 }
 
-/// Where a guess by mass is looked for, between two keys: in its bin; in rows of 16-bit types, whose
-/// masses add up to one less exactly, in some bins beside it too, as far as there is room.
-template <group G, element T, domain D, class W>
-__host__ __device__ bracket<W> widened(G const& g, tiled<T, D> const& r, bracket<W> in,
-                                       std::uint32_t lowest, std::uint32_t highest) {
-  if constexpr (sizeof(T) == 2) {
-    constexpr std::uint32_t alone =
-        radix >> tiled<T, D>::bin_bits;  // bins whose keys have a counter each
-    std::uint32_t const d = ((in.low - r.lowest) >> r.bin_bits) - r.window;
-    std::uint32_t below = alone / 2 - 1, above = alone / 2;
-    if (alone < 7) {
-      std::uint32_t n = 0;
-      for (std::uint32_t i = d < 3 ? 0 : d - 3; i <= d + 3 && i < radix; ++i) n += g.totals()[i];
-      if (n <= tile_record::room) below = above = 3, in.n = n;
-    }
-    in.low -= (below < d ? below : d) << r.bin_bits;
-    in.last += above << r.bin_bits;
-  }
-  if (in.low < lowest) in.low = lowest;
-  if (in.last > highest) in.last = highest;
-  return in;
-}
-
 /// The next guess by mass, between two keys, moved by what is known now: either all there is down to
 /// lowest (ends_there), or what lies above highest. What has no counts any more is one bracket.
 ///
@@ -468,8 +445,7 @@ __host__ __device__ bracket<W> corrected(G const& g, tiled<T, D> const& r, mass<
   g.add_up(r.record.counts + r.window, nullptr);
   bracket<W> const bin =
       narrowed(g, m, target, bins, ends_there ? W{0} : known, ends_there ? known : W{0}, 0);
-  if (bin.n > 0) in = widened(g, r, bin, lowest, highest);
-  return in;
+  return bin.n > 0 ? bin : in;
 }
 
 /// Finds the pivot in a surveyed row: a bracket, one look, a short list.
@@ -478,8 +454,8 @@ __host__ __device__ bracket<W> corrected(G const& g, tiled<T, D> const& r, mass<
 /// Cost:    one visit of the tiles that reach the bracket, one more for each 8 bits by which its
 ///          keys are too many, one more for each guess that was wrong
 template <group G, element T, domain D, measure M, measure K>
-__host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M::weight target,
-                              K const& k) {
+requires(!tiled<T, D>::tallied) __host__ __device__
+    auto find(G const& g, tiled<T, D>& r, M const& m, typename M::weight target, K const& k) {
   using W = typename M::weight;
   using X = typename K::weight;
   static_assert(sizeof(W) <= 8 && sizeof(X) <= 8);
@@ -498,11 +474,15 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
     in = narrowed(g, m, target, bins, W{0}, sum, r.length / 8);
   if (counted && in.n == 0) {  // not in these bins
     if (r.window == 0) return found<W, X>{{r.lowest, in.above, 0}, 0};
-    return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
+    in = {{r.lowest, bins.low - 1, in.above}, ~0u, ~0u};
   }
   if (counted && minus && in.low == r.lowest)  // -0 is no number of bits over 0
     return find_by_descent(g, static_cast<row<T, D> const&>(r), m, target, k);
-  if (r.background && in.reaching <= r.length / 64) fill(g, r, r.share);
+  bool const fills = r.background && in.reaching <= r.length / 64;
+  if (fills && counted)
+    fill_ahead(g, r);
+  else if (fills)
+    fill(g, r, r.share);
   // A guess of so many keys, zeros perhaps, that they would have to be counted again: if few lie above
   // them, those are looked at first.
   std::uint32_t const higher = in.reaching - in.n;
@@ -518,8 +498,8 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
       for (int more = 8; more > 0 && d > 1 && n + g.totals()[d - 1] <= by_rank::quick(g); --more)
         n += g.totals()[--d];
     in = {{bins.low + (d << r.bin_bits), r.highest, 0}, n, n};
-  } else if constexpr (!counted) {
-    in = widened(g, r, in, lowest, highest);
+  } else if (!counted && in.low < lowest) {
+    in.low = lowest;
   }
   for (int attempt = 0; attempt < 4; ++attempt) {
     found<W, X> f{};
@@ -529,6 +509,7 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
       in = z.in;
       f = z.pivot;
       settled = z.settled;
+      if (counted && in.n == 0) return found<W, X>{{r.lowest, in.above, 0}, 0};
     }
     if (!settled && in.above < target) {
       bool const listed = foretold && attempt == 0;
@@ -545,6 +526,7 @@ __host__ __device__ auto find(G const& g, tiled<T, D>& r, M const& m, typename M
         hold(g, r, in.low);
       else if (!listed)
         beyond = look<false>(g, r, k, in, [&](auto const& over) { list(g, r, in, over); });
+      if (fills && counted && attempt == 0) fill(g, r, r.share);
       std::uint32_t n = 0;  // of all lists together
       if (!narrows) {
         auto const all = g.pool(r.record.list, room, beyond, sums);

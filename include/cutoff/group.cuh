@@ -44,6 +44,16 @@ class team : public collectives<Scope> {
     NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::template cross_unit<false>(bin, target);),
                       (return crossing<decltype(bin(0u))>{};))
   }
+  __host__ __device__ std::uint32_t over_units(std::uint32_t const& word) const {
+    std::uint32_t sum = 0;
+    NV_IF_TARGET(NV_IS_DEVICE,
+                 (for (std::uint32_t u = 0; u < units(); ++u) sum += base::of_unit(word, u);))
+    return sum;
+  }
+  template <class F, class W>
+  __host__ __device__ crossing<W> cross_sums(F bin, W target) const {
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::cross_put(bin, target);), (return {};))
+  }
   template <class W>
   __host__ __device__ W sum_unit(W x) const {
     NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return base::reduce_unit(x, cuda::std::plus<>{});),

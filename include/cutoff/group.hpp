@@ -151,6 +151,14 @@ struct serial {
       if (bin(d) >= target - above) return crossing<W>{d, above, bin(d)};
     return crossing<W>{0, above, 0};
   }
+  /// The same, of weights that add up over all units, each of which asks its members for its own bin(d).
+  /// All may still read those when it ends: what shares the scratch waits for a barrier of all.
+  template <class F, class W>
+  __host__ __device__ crossing<W> cross_sums(F bin, W target) const {
+    return cross_bins(bin, [&](W) { return target; });
+  }
+  /// What a word of shared memory adds up to over all units.
+  __host__ __device__ std::uint32_t over_units(std::uint32_t const& word) const { return word; }
   /// Slots 0, 1, ... to whoever asks, n in a row; how many, after a barrier. Begun again from most + 1
   /// on if there were more than that, so that who counts on them sees it.
   __host__ __device__ void restart(std::uint32_t most = ~0u) const {

@@ -11,8 +11,8 @@
 namespace cutoff {
 inline namespace v0 {
 
-/// Rounded to nearest even, subnormals included. bfloat16 by hand: below sm_90 the conversion
-/// intrinsic is a float multiplication, which flushes subnormals under --use_fast_math.
+/// Rounded to nearest even, subnormals included. bfloat16 by hand where there is no instruction: below
+/// sm_90 the conversion intrinsic is a float multiplication, which flushes subnormals under --use_fast_math.
 template <element T>
 __host__ __device__ T round_to(float x) {
   if constexpr (std::same_as<T, float>)
@@ -20,6 +20,7 @@ __host__ __device__ T round_to(float x) {
   else if constexpr (std::same_as<T, __half>)
     return __float2half_rn(x);
   else {
+    NV_IF_TARGET(NV_PROVIDES_SM_90, (return __float2bfloat16_rn(x);))
     std::uint32_t const bits = to_bits(x);
     return from_bits<T>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   }

@@ -2,7 +2,8 @@
 // One look at a row, and what it leaves behind for the next.
 //
 //  1. survey, the only sweep that reads every element, records the largest key of each tile of 64
-//     bytes and counts the keys by their top bits, eight bins to a power of two.
+//     bytes and counts the keys by their top bits, eight bins to a power of two. 16-bit probabilities have
+//     so few keys that each is counted by itself, and nothing is left to look for: tally.hpp.
 //  2. A pivot by count lies in the bin where the counts from the top reach the target. For a pivot
 //     by mass the counts, each weighed as the middle of its bin, give a guess of the bin, and of the
 //     place in it. Where so few keys reach the bin that most of the output is zeros, they are written
@@ -29,33 +30,34 @@ struct tile_record {
   static constexpr std::uint32_t bins = 4096, room = 6144;
   static constexpr std::uint32_t quads = 2;  // of packs that survey has in flight, at most
 
-  std::uint32_t* list;    // [room] keys
-  std::uint32_t* counts;  // [bins]
+  std::uint32_t* list;    // [room] keys; where keys have a counter each, in its memory
+  std::uint32_t* counts;  // [bins], or [tally::counters]
   std::uint16_t* most;    // [tiles] upper 16 bits of each tile's largest key
   unsigned char* zeros;   // [bytes_of_zeros], where the group copies in bulk
 
   tile_record() = default;
-  /// Lays it out in memory aligned to 128 bytes.
-  __host__ __device__ tile_record(std::uint32_t* memory, std::uint32_t tiles)
+  /// Lays it out in memory aligned to 128 bytes, so many words for list and counts.
+  __host__ __device__ tile_record(std::uint32_t* memory, std::uint32_t tiles, std::uint32_t words)
       : list(memory),
-        counts(list + room),
-        most(reinterpret_cast<std::uint16_t*>(counts + bins)),
+        counts(memory + (words == room + bins ? room : 0)),
+        most(reinterpret_cast<std::uint16_t*>(memory + words)),
         zeros(reinterpret_cast<unsigned char*>(most) + bytes_of_most(tiles)) {}
-  static constexpr std::size_t bytes(std::uint32_t tiles, bool bulk) {
-    return sizeof(std::uint32_t) * (room + bins) + bytes_of_most(tiles) +
-           bulk * bytes_of_zeros(tiles);
+  static constexpr std::size_t bytes(std::uint32_t tiles, std::uint32_t words, bool bulk) {
+    return sizeof(std::uint32_t) * words + bytes_of_most(tiles) +
+           bulk * bytes_of_zeros(tiles, words);
   }
   /// With what is left free so that zeros begin 32 bytes after a multiple of 128: a bulk copy from an odd
   /// multiple of 16 takes a sixth longer, from one of 128 a fiftieth (bench/README.md).
   __host__ __device__ static constexpr std::uint32_t bytes_of_most(std::uint32_t tiles) {
     return (tiles + 63) / 64 * 128 + 32;
   }
-  /// The fewer copies the better: what is left of 51 KB, but not less than 16. More would take the L1
+  /// The fewer copies the better: what is left of 91 KB, but not less than 16. More would take the L1
   /// cache of two blocks a multiprocessor (bench/README.md).
-  __host__ __device__ static constexpr std::uint32_t bytes_of_zeros(std::uint32_t tiles) {
-    constexpr std::uint32_t both = 51 << 10, least = 16 << 10;
-    std::uint32_t const used = bytes_of_most(tiles);
-    return used + least < both ? both - used : least;
+  __host__ __device__ static constexpr std::uint32_t bytes_of_zeros(std::uint32_t tiles,
+                                                                    std::uint32_t words) {
+    constexpr std::uint32_t all = 91 << 10, least = 16 << 10;
+    std::uint32_t const used = bytes_of_most(tiles) + sizeof(std::uint32_t) * words;
+    return used + least < all ? all - used : least;
   }
 
   /// Packs of a unit, where so many share a row: whole tiles.
@@ -68,6 +70,33 @@ struct tile_record {
                                                            std::uint32_t threads) {
     std::uint32_t const at_a_time = 4 * quads * threads;
     return (share + at_a_time - 1) / at_a_time * quads * threads;
+  }
+};
+
+/// Counters for the keys of 16-bit probabilities. Most values up to 1 have one of their own: of fp16 all of
+/// them, of bfloat16 those from 2^-120 up, for such a row's smaller ones share the first. From a little
+/// over 1 on, where only entries of rows are that do not add up to 1, 32 neighbours share one.
+template <element T>
+struct tally {
+  static constexpr int together = 5;  // bits
+  static constexpr std::uint32_t single = 15'392,
+                                 end = (format<T>::bias << format<T>::mantissa) + (1 << together),
+                                 begin = end - single;  // bits of values
+  static constexpr std::uint32_t minus = single + ((format<T>::infinity - end) >> together);  // -0
+  static constexpr std::uint32_t counters = minus + 1;
+  static_assert(format<T>::width == 32 || counters % 32 == 0, "whole lines of shared memory");
+
+  __host__ __device__ static std::uint32_t counter(std::uint32_t bits) {
+    if (bits >= end) return single + ((bits - end) >> together);
+    return (bits > begin ? bits : begin) - begin;
+  }
+  /// Bits of the least and of the largest value that a counter has.
+  __host__ __device__ static std::uint32_t from(std::uint32_t d) {
+    if (d >= single) return end + ((d - single) << together);
+    return d == 0 ? 0 : begin + d;
+  }
+  __host__ __device__ static std::uint32_t to(std::uint32_t d) {
+    return d < single ? begin + d : from(d) + ((1 << together) - 1);
   }
 };
 
@@ -86,14 +115,19 @@ struct tiled : row<T, D> {
   /// the first, minus, has the smallest negative values and -0.
   static constexpr std::uint32_t bins = ((highest - lowest) >> bin_bits) + 1,
                                  minus = format<T>::sign >> bin_bits;
-  static constexpr std::uint32_t used = bins > minus ? bins : minus + 1;  // those that are read
+  static constexpr std::uint32_t used =
+      ((bins > minus ? bins : minus + 1) + 3) / 4 * 4;  // those that are read
 
   static constexpr bool foretells = sizeof(T) == 4;  // whether within is ever set (sample.hpp)
+  static constexpr bool tallied = sizeof(T) == 2 && D == domain::probabilities;
+  static constexpr std::uint32_t counters = tallied ? tally<T>::counters : used,
+                                 words = tallied ? counters : tile_record::room + tile_record::bins;
 
   tile_record record;
   std::uint32_t head, packs;   // elements before the row's first pack, packs of the row
   std::uint32_t first, share;  // of them, the unit's
-  std::uint32_t window = 0;    // the first of the `radix` bins up to the highest that is not empty
+  std::uint32_t window = 0;    // the first of the `radix` bins up to the highest that is not empty;
+                               // where keys have counters, the largest key's
   T* background = nullptr;     // an output that may be zeros before the line is known
   bool early = false;          // it will be, for certain
   std::uint32_t blank = 0;     // packs from the unit's first that will be zeros after G::filled
@@ -106,7 +140,7 @@ struct tiled : row<T, D> {
     std::uint32_t const most = tile_record::share(packs, g.units());
     first = g.unit() * most < packs ? g.unit() * most : packs;
     share = packs - first < most ? packs - first : most;
-    record = tile_record(memory, tile_record::tiles(share, G::threads));
+    record = tile_record(memory, tile_record::tiles(share, G::threads), words);
   }
 
   /// Where an element lies over a key: in [0, highest - low] for keys from low to the highest. Quick,
@@ -128,14 +162,15 @@ struct tiled : row<T, D> {
   /// Memory of the counts that is free once units have met after these were added up: room for `radix`
   /// keys and 16 zeros. Those that may be added up again, of probabilities, are not there.
   __host__ __device__ std::uint32_t* spare() const {
-    constexpr std::uint32_t kept = D == domain::logits ? 0 : (used | 31) + 1;  // whole lines
+    constexpr bool once = tallied || D == domain::logits;
+    constexpr std::uint32_t kept = once ? 0 : (used | 31) + 1;  // whole lines
     static_assert(kept + radix + 16 <= tile_record::bins);
     return record.counts + kept;
   }
-  /// Packs of zeros in the record. Worked out again: a register more is one too many.
+  /// Packs of zeros in the record, a multiple of 8. Worked out again: a register more is one too many.
   template <class G>
   __host__ __device__ std::uint32_t zero_packs(G const&) const {
-    return tile_record::bytes_of_zeros(tile_record::tiles(share, G::threads)) / 16;
+    return tile_record::bytes_of_zeros(tile_record::tiles(share, G::threads), words) / 128 * 8;
   }
   __host__ __device__ bool reaches(std::uint32_t tile, std::uint32_t from) const {
     return record.most[tile] >= from >> fold;
@@ -148,16 +183,32 @@ struct tiled : row<T, D> {
   }
 };
 
-/// Begins to write zeros for packs of the unit up to a number.
+/// Begins to write zeros for packs of the unit up to a number; to less than all only as far as a multiple
+/// of 128 bytes, since bulk copies to other places are slower by a third (bench/README.md).
 template <group G, element T, domain D>
 __host__ __device__ void fill(G const& g, tiled<T, D>& r, std::uint32_t packs) {
+  if (packs != r.share) {
+    auto const begin = reinterpret_cast<std::uintptr_t>(r.background + r.index(0));
+    packs -= static_cast<std::uint32_t>(begin / sizeof(pack<T>) + packs) % 8;
+    if (static_cast<std::int32_t>(packs - r.blank) <= 0) return;
+  }
   auto* const to = reinterpret_cast<pack<T>*>(r.background + r.index(r.blank));
   g.fill(to, packs - r.blank, reinterpret_cast<pack<T> const*>(r.record.zeros), r.zero_packs(g));
   r.blank = packs;
 }
 
+/// Begins to write zeros as far as that keeps no one waiting: the copy engine takes two copies at once, and
+/// who asks for more waits for it (bench/README.md).
+template <group G, element T, domain D>
+__host__ __device__ void fill_ahead(G const& g, tiled<T, D>& r) {
+  constexpr std::uint32_t copies = 2;
+  std::uint32_t const packs = r.blank + copies * r.zero_packs(g);
+  fill(g, r, packs < r.share ? packs : r.share);
+}
+
 /// Reads a row for the first time: records its tiles, counts its keys, returns the largest. The
-/// group's totals are those of the bins from r.window on, and of the bin minus. After a barrier.
+/// group's totals are those of the bins from r.window on, and of the bin minus; where keys have counters,
+/// those are what it leaves. After a barrier.
 ///
 /// Group:   every member calls, all get the result; a barrier at the end
 /// Cost:    one sweep
@@ -168,19 +219,42 @@ __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
   constexpr std::uint32_t quads = sizeof(T) == 4 ? tile_record::quads : 1, deep = 4 * quads;
   std::uint32_t* const counts = r.record.counts;
   std::uint32_t const rank = g.unit_rank();
-  for (std::uint32_t d = rank; d < r.used; d += G::threads) counts[d] = 0;
+  struct alignas(16) four {
+    std::uint32_t count[4];
+  };
+  for (std::uint32_t d = rank; d < r.counters / 4; d += G::threads)
+    reinterpret_cast<four*>(counts)[d] = {};
   if (r.background) g.blank_zeros(reinterpret_cast<pack<T>*>(r.record.zeros), r.zero_packs(g));
   g.clear_totals();
   g.restart();
   g.sync_unit();
   auto const careful = [&](T x) {
     std::uint32_t const key = r.key(x);
-    if (r.counts(key)) g.increment(counts[(key - r.lowest) >> r.bin_bits]);
+    if (!r.counts(key)) return key;
+    if constexpr (tiled<T, D>::tallied) {
+      g.increment(counts[tally<T>::counter(key - r.lowest)]);
+      if (to_bits(x) == format<T>::sign) g.increment(counts[tally<T>::minus]);  // -0
+    } else {
+      g.increment(counts[(key - r.lowest) >> r.bin_bits]);
+    }
     return key;
   };
   auto const see = [&](pack<T> const& x) {
     std::uint32_t most = 0;
-    if constexpr (D == domain::logits) {
+    if constexpr (tiled<T, D>::tallied) {
+      unrolled<n>(
+          [&](std::uint32_t e) { most = to_bits(x.at[e]) > most ? to_bits(x.at[e]) : most; });
+      if (most < tally<T>::end) {
+        unrolled<n>([&](std::uint32_t e) {
+          std::uint32_t const bits = to_bits(x.at[e]);
+          constexpr std::uint32_t begin = tally<T>::begin;
+          g.increment(counts[(bits > begin ? bits : begin) - begin]);
+        });
+        return most | format<T>::sign;
+      }
+      most = 0;
+    }
+    if constexpr (D == domain::logits || tiled<T, D>::tallied) {
       unrolled<n>([&](std::uint32_t e) {
         std::uint32_t const key = careful(x.at[e]);
         most = key > most ? key : most;
@@ -231,6 +305,10 @@ __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
     largest = key > largest ? key : largest;
   });
   largest = g.max(largest);
+  if constexpr (tiled<T, D>::tallied) {
+    r.window = largest > r.lowest ? tally<T>::counter(largest - r.lowest) : 0;
+    return largest;
+  }
   std::uint32_t const top = largest > r.lowest ? (largest - r.lowest) >> r.bin_bits : 0;
   r.window = top < radix ? 0 : (top - radix + 4) / 4 * 4;
   g.add_up(counts + r.window, D == domain::logits ? nullptr : counts + r.minus);
@@ -274,7 +352,7 @@ __host__ __device__ void visit_all(G const& g, tiled<T, D> const& r, F f) {
 /// one.
 template <group G, element T, domain D, class F>
 __host__ __device__ void sweep_from(G const& g, tiled<T, D> const& r, std::uint32_t from, F f) {
-  constexpr std::uint32_t n = pack<T>::size, deep = together<T>;
+  constexpr std::uint32_t n = pack<T>::size, deep = 4;
   visit_from<deep>(g, r, from, [&](std::uint32_t const(&at)[deep], pack<T> const(&x)[deep]) {
     unrolled<deep>([&](std::uint32_t u) {
       if (at[u] < r.share) unrolled<n>([&](std::uint32_t e) { f(r.index(at[u]) + e, x[u].at[e]); });
@@ -307,7 +385,7 @@ __host__ __device__ void blank(G const& g, tiled<T, D> const& r, std::uint32_t f
 template <bool Seldom, group G, element T, domain D, class F>
 __host__ __device__ void transform_from(G const& g, tiled<T, D> const& r, std::uint32_t from,
                                         T* out, F f) {
-  constexpr std::uint32_t n = pack<T>::size, deep = Seldom ? 1 : together<T>;
+  constexpr std::uint32_t n = pack<T>::size, deep = Seldom ? 1 : 4;
   bool const alike = r.head == misaligned_head<T>(out, r.length);
   r.singles(g, [&](std::uint32_t i) { out[i] = f(i, r.data[i]); });
   if (r.blank) g.filled();
@@ -362,7 +440,7 @@ __host__ __device__ std::uint32_t enumerate_from(G const& g, tiled<T, D> const& 
       return total;
     }
   std::uint32_t const most = tile_record::share(r.packs, g.units()) * n + 2 * n;  // of a unit
-  if (most > (tile_record::room - radix + tile_record::bins) * bits)
+  if (most > (r.words - radix) * bits)
     return enumerate(g, static_cast<row<T, D> const&>(r), wanted, f);
   std::uint32_t const begin = g.unit() == 0 ? 0 : r.index(0),
                       end = g.unit() + 1 == g.units() ? r.length : r.index(r.share),
