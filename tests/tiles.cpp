@@ -61,6 +61,17 @@ class twins {
     return std::memcmp(a.data(), b.data(), n * sizeof(Out)) != 0;
   }
 
+  /// Whether a renormalised row is another one in place.
+  template <class Rule>
+  bool unlike_in_place(Rule const& rule) {
+    std::vector<T> a(x.size()), b = x;
+    row<T> const from{x.data(), size()}, same{b.data(), size()};
+    cut_row<std::uint64_t>(serial{}, from, 0, rule, renorm<T>{rows<T>(a.data(), 1, size())});
+    cut_row<std::uint64_t>(serial{}, tiled(serial{}, same, memory.data()), 0, rule,
+                           renorm<T>{rows<T>(b.data(), 1, size())});
+    return std::memcmp(a.data(), b.data(), x.size() * sizeof(T)) != 0;
+  }
+
   template <class Rule>
   int unlike(Rule const& rule) {
     std::int64_t const V = size();
@@ -128,6 +139,38 @@ TEMPLATE_TEST_CASE("zeros of both signs count in a surveyed row, and nothing bel
     }
     CAPTURE(V);
     CHECK(unlike == 0);
+  }
+}
+
+// Tiles of nothing but +0 are not written again. What only looks like it: zeros of the other sign, what does
+// not count, and values so small that the upper bits are those of zero.
+TEMPLATE_TEST_CASE("in place all that goes becomes +0", "[tiles]", float, __half, __nv_bfloat16) {
+  using T = TestType;
+  using f = format<T>;
+  std::uint32_t const rare[] = {0,           f::sign,    f::sign + 1, f::infinity,
+                                f::nan,      1,          f::hidden,   f::sign | f::infinity,
+                                f::sign - 1, 0xffffffff, 0xff};
+  constexpr std::size_t tile = 64;  // elements: one tile and more
+  std::vector<T> x(std::size(rare) * 3 * tile);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    std::size_t const of = i / tile % std::size(rare), place = i % tile;
+    // A stretch of each: one alone among zeros, all of them, one beside a larger entry.
+    std::size_t const how = i / tile / std::size(rare);
+    x[i] = from_bits<T>(how == 1 || place == 5 ? rare[of] : 0);
+    if (how == 2 && place == 9) x[i] = test::rounded<T>(0.01f * static_cast<float>(of + 1));
+  }
+  twins<T> row(x);
+  int unlike = 0;
+  for (ties const at : {ties::keep, ties::lowest_index}) {
+    for (int const k : {1, 5, 11, 12, 70, 500}) unlike += row.unlike_in_place(top_k{k, at});
+    for (float const p : {0.0f, 0.1f, 0.5f, 0.66f, 1.0f})
+      unlike += row.unlike_in_place(top_p{p, at});
+  }
+  CHECK(unlike == 0);
+  for (auto const& maker : test::makers) {
+    twins<T> made(test::to<T>(maker.make(3000, 5)));
+    INFO(maker.name);
+    CHECK(made.unlike_in_place(top_k{20}) + made.unlike_in_place(top_p{0.9f}) == 0);
   }
 }
 

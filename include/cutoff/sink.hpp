@@ -128,6 +128,8 @@ struct renorm {
     transform_from<true>(g, r, lowest, out[b], [&](std::uint32_t i, T entry) {
       std::uint32_t const key = Row::key(entry);
       if (key < lowest || !cut.keeps(key, i)) return from_bits<T>(0);
+      float const x = to_float(entry);
+      if (near && fast_quotient::serves(x)) return round_to<T>(by(x));
       return renormed(entry, d, by);
     });
   }

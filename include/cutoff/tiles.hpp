@@ -32,7 +32,7 @@ struct tile_record {
 
   std::uint32_t* list;    // [room] keys; where keys have a counter each, in its memory
   std::uint32_t* counts;  // [bins], or [tally::counters]
-  std::uint16_t* most;    // [tiles] upper 16 bits of each tile's largest key
+  std::uint16_t* most;    // [tiles] upper 16 bits of each tile's largest key, rounded up
   unsigned char* zeros;   // [bytes_of_zeros], where the group copies in bulk
 
   tile_record() = default;
@@ -172,8 +172,12 @@ struct tiled : row<T, D> {
   __host__ __device__ std::uint32_t zero_packs(G const&) const {
     return tile_record::bytes_of_zeros(tile_record::tiles(share, G::threads), words) / 128 * 8;
   }
+  /// What is recorded of a tile's largest key: rounded up, so that +0 alone gives what zero does.
+  __host__ __device__ static std::uint32_t mark(std::uint32_t key) {
+    return (key + ((1u << fold) - 1)) >> fold;
+  }
   __host__ __device__ bool reaches(std::uint32_t tile, std::uint32_t from) const {
-    return record.most[tile] >= from >> fold;
+    return record.most[tile] >= mark(from);
   }
   /// Elements that belong to no pack: those before are the first unit's, those behind the last one's.
   template <class G, class F>
@@ -214,7 +218,7 @@ __host__ __device__ void fill_ahead(G const& g, tiled<T, D>& r) {
 /// Cost:    one sweep
 template <group G, element T, domain D>
 __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
-  constexpr std::uint32_t n = pack<T>::size, infinity = format<T>::infinity;
+  constexpr std::uint32_t n = pack<T>::size;
   // Twice as many entries would be too many for the registers (bench/README.md).
   constexpr std::uint32_t quads = sizeof(T) == 4 ? tile_record::quads : 1, deep = 4 * quads;
   std::uint32_t* const counts = r.record.counts;
@@ -239,44 +243,47 @@ __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
     }
     return key;
   };
-  auto const see = [&](pack<T> const& x) {
-    std::uint32_t most = 0;
-    if constexpr (tiled<T, D>::tallied) {
-      unrolled<n>(
-          [&](std::uint32_t e) { most = to_bits(x.at[e]) > most ? to_bits(x.at[e]) : most; });
-      if (most < tally<T>::end) {
-        unrolled<n>([&](std::uint32_t e) {
-          std::uint32_t const bits = to_bits(x.at[e]);
-          constexpr std::uint32_t begin = tally<T>::begin;
-          g.increment(counts[(bits > begin ? bits : begin) - begin]);
-        });
-        return most | format<T>::sign;
-      }
-      most = 0;
-    }
-    if constexpr (D == domain::logits || tiled<T, D>::tallied) {
-      unrolled<n>([&](std::uint32_t e) {
-        std::uint32_t const key = careful(x.at[e]);
-        most = key > most ? key : most;
-      });
-    } else {
-      // Bits instead of keys: what does not count is in bins of its own, or seen to be there.
-      unrolled<n>([&](std::uint32_t e) {
-        std::uint32_t const bits = to_bits(x.at[e]);
-        g.increment(counts[bits >> r.bin_bits]);
-        most = bits > most ? bits : most;
-      });
-      if (most < infinity) return most | format<T>::sign;
-      most = 0;
-      unrolled<n>([&](std::uint32_t e) {
-        std::uint32_t const key = r.key(x.at[e]);
-        most = key > most ? key : most;
-        if (to_bits(x.at[e]) == format<T>::sign) g.increment(counts[0]);  // -0
-      });
-    }
-    return most;
-  };
   std::uint32_t largest = 0;
+  // What is to be recorded of a pack.
+  auto const see = [&](pack<T> const& x) {
+    if constexpr (D == domain::probabilities) {
+      // Bits instead of keys: what does not count is in bins of its own, or seen to be there.
+      using keys = tally<T>;
+      constexpr bool tallied = tiled<T, D>::tallied;
+      std::uint32_t most = 0;
+      auto const count = [&](std::uint32_t e) {
+        std::uint32_t const bits = to_bits(x.at[e]);
+        if constexpr (tallied)
+          g.increment(counts[(bits > keys::begin ? bits : keys::begin) - keys::begin]);
+        else
+          g.increment(counts[bits >> r.bin_bits]);
+      };
+      unrolled<n>([&](std::uint32_t e) {
+        if constexpr (!tallied) count(e);
+        most = to_bits(x.at[e]) > most ? to_bits(x.at[e]) : most;
+      });
+      if (most < (tallied ? keys::end : format<T>::infinity)) {
+        if constexpr (tallied) unrolled<n>(count);
+        most |= format<T>::sign;
+        largest = most > largest ? most : largest;
+        return most;
+      }
+    }
+    std::uint32_t most = 0;
+    unrolled<n>([&](std::uint32_t e) {
+      std::uint32_t key;
+      if constexpr (D == domain::logits || tiled<T, D>::tallied) {
+        key = careful(x.at[e]);
+      } else {
+        key = r.key(x.at[e]);
+        if (to_bits(x.at[e]) == format<T>::sign) g.increment(counts[0]);  // -0
+      }
+      most = key > most ? key : most;
+    });
+    largest = most > largest ? most : largest;
+    // Something else than +0 is there that has to become it.
+    return D == domain::probabilities && most <= r.lowest ? r.lowest + 1 : most;
+  };
   auto const* const in = r.packed();
   for (std::uint32_t first = 0; first < r.share; first += deep * G::threads) {
     std::uint32_t const j = first + rank;
@@ -292,11 +299,10 @@ __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
       unrolled<4>([&](std::uint32_t u) {
         if (j + (from + u) * G::threads >= r.share) return;
         most[u] = see(x[from + u]);
-        largest = most[u] > largest ? most[u] : largest;
       });
       g.tile_maxima(most, [&](std::uint32_t u, std::uint32_t key) {
         r.record.most[(first + (from + u) * G::threads) / 4 + rank / 4] =
-            static_cast<std::uint16_t>(key >> r.fold);
+            static_cast<std::uint16_t>(r.mark(key));
       });
     });
   }
@@ -320,7 +326,7 @@ __host__ __device__ std::uint32_t survey(G const& g, tiled<T, D>& r) {
 template <std::uint32_t Deep, group G, element T, domain D, class F>
 __host__ __device__ void visit_from(G const& g, tiled<T, D> const& r, std::uint32_t from, F f) {
   auto const* const in = r.packed();
-  g.visit(r.record.most, r.tiles(), from >> r.fold, [&](auto const pick) {
+  g.visit(r.record.most, r.tiles(), r.mark(from), [&](auto const pick) {
     for (std::uint32_t first = 0; first < 4; first += Deep) {
       pack<T> x[Deep];
       std::uint32_t at[Deep];
@@ -361,12 +367,16 @@ __host__ __device__ void sweep_from(G const& g, tiled<T, D> const& r, std::uint3
   r.singles(g, [&](std::uint32_t i) { f(i, r.data[i]); });
 }
 
-/// Writes zeros for all packs of tiles that do not reach a key.
+/// Writes zeros for all packs of tiles that do not reach a key; in place only where there are none.
 template <group G, element T, domain D>
 __host__ __device__ void blank(G const& g, tiled<T, D> const& r, std::uint32_t from, T* out,
                                bool alike) {
   constexpr std::uint32_t ahead = 4;
-  auto const wanted = [&](std::uint32_t j) { return j < r.share && !r.reaches(j / 4, from); };
+  // In place, tiles of nothing but +0 are as they should be: what is recorded of others is larger.
+  std::uint32_t const least = r.mark(r.lowest) + (out == r.data), below = r.mark(from) - least;
+  auto const wanted = [&](std::uint32_t j) {
+    return j < r.share && r.record.most[j / 4] - least < below;
+  };
   std::uint32_t const rank = g.unit_rank();
   if (alike) {
     auto* const to = reinterpret_cast<pack<T>*>(out + r.index(0));
