@@ -84,7 +84,8 @@ struct tally {
                                  begin = end - single;  // bits of values
   static constexpr std::uint32_t minus = single + ((format<T>::infinity - end) >> together);  // -0
   static constexpr std::uint32_t counters = minus + 1;
-  static_assert(format<T>::width == 32 || counters % 32 == 0, "whole lines of shared memory");
+  static_assert(format<T>::width == 32 || counters * sizeof(std::uint32_t) % 128 == 0,
+                "whole lines");
 
   __host__ __device__ static std::uint32_t counter(std::uint32_t bits) {
     if (bits >= end) return single + ((bits - end) >> together);
