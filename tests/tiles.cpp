@@ -334,7 +334,7 @@ TEMPLATE_TEST_CASE("a row whose keys share counters is cut like any other", "[ti
         std::uint64_t const word = test::random_word(low + 3, i);
         bool const zero = zeros != 0 && word >> 40 & 1;
         x[i] = from_bits<T>(zero ? (zeros == 2 && word >> 41 & 1 ? format<T>::sign : 0)
-                                 : low + word % (high - low + 1));
+                                 : low + static_cast<std::uint32_t>(word % (high - low + 1)));
         sum += static_cast<double>(test::from(x[i]));
       }
       twins<T> row(x);

@@ -56,7 +56,8 @@ struct tile_record {
   __host__ __device__ static constexpr std::uint32_t bytes_of_zeros(std::uint32_t tiles,
                                                                     std::uint32_t words) {
     constexpr std::uint32_t all = 91 << 10, least = 16 << 10;
-    std::uint32_t const used = bytes_of_most(tiles) + sizeof(std::uint32_t) * words;
+    auto const used =
+        static_cast<std::uint32_t>(bytes_of_most(tiles) + sizeof(std::uint32_t) * words);
     return used + least < all ? all - used : least;
   }
 
