@@ -20,7 +20,7 @@ struct library {
 template <class F>
 F* find(library const& from, std::string const& name) {
   void* const symbol = from.handle ? dlsym(from.handle, name.c_str()) : nullptr;
-  if (!symbol) std::printf("%s\n", dlerror());
+  if (!symbol) std::printf("%s has no %s\n", from.path, name.c_str());
   return reinterpret_cast<F*>(symbol);
 }
 
