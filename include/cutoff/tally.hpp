@@ -100,8 +100,8 @@ requires(tiled<T, D>::tallied) __host__ __device__
     }
     return f;
   }
-  if constexpr (!alike &&
-                !std::same_as<K, nothing>)  // of those that share counters the sum is not known
+  // What those weigh that share counters is not known.
+  if constexpr (!alike && !std::same_as<K, nothing>)
     if (r.window >= keys::single) f.kept = kept_measure(g, r, k, f.at.key);
   bool const few = reaching <= by_rank::most && f.at.key > r.lowest;
   if (few) {
